@@ -1,0 +1,135 @@
+"""One vocabulary of argument checks, so that every message names argument, value and remedy alike."""
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixbin.errors import InvalidInput
+
+Floats = NDArray[np.float64]
+
+
+def shown(value: object) -> str:
+    """A short rendering of a bad value for an error message."""
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape} and dtype {value.dtype}"
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def fail(name: str, value: object, must: str, remedy: str = "", error: type[InvalidInput] = InvalidInput) -> InvalidInput:
+    """The error for argument ``name``; raised by the caller so that type checkers see the exit."""
+    return error(f"{name} must be {must}, got {shown(value)}" + (f"; {remedy}" if remedy else ""))
+
+
+def real(
+    name: str,
+    value: object,
+    *,
+    low: float = -np.inf,
+    high: float = np.inf,
+    open_low: bool = False,
+    open_high: bool = False,
+    remedy: str = "",
+) -> float:
+    """A finite number between ``low`` and ``high``."""
+    left, right = ("(" if open_low else "["), (")" if open_high else "]")
+    bounds = "" if low == -np.inf and high == np.inf else f" in {left}{low:g}, {high:g}{right}"
+    if high == np.inf and low > -np.inf:
+        bounds = f" {'greater than' if open_low else 'of at least'} {low:g}"
+    must = f"a finite number{bounds}"
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise fail(name, value, must, remedy)
+    number = float(value)
+    inside = (number > low if open_low else number >= low) and (number < high if open_high else number <= high)
+    if not np.isfinite(number) or not inside:
+        raise fail(name, value, must, remedy)
+    return number
+
+
+def whole(
+    name: str, value: object, *, low: int, high: int | None = None, remedy: str = "", error: type[InvalidInput] = InvalidInput
+) -> int:
+    """A whole number between ``low`` and ``high``; ``error`` is raised when it is whole but out of range."""
+    must = f"a whole number of at least {low}" if high is None else f"a whole number from {low} to {high}"
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
+        raise fail(name, value, must, remedy)
+    number = int(value)
+    if number < low or (high is not None and number > high):
+        raise fail(name, value, must, remedy, error)
+    return number
+
+
+def flag(name: str, value: object) -> bool:
+    """True or False, nothing that merely looks like it."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise fail(name, value, "True or False")
+    return bool(value)
+
+
+def choice(name: str, value: object, options: Sequence[Any]) -> Any:
+    """One of ``options``; no string is compared with an array by accident."""
+    for option in options:
+        if value is option or (type(value) is type(option) and value == option):
+            return option
+    raise fail(name, value, "one of " + ", ".join(repr(option) for option in options))
+
+
+def is_finite(x: Floats) -> bool:
+    """Whether all entries are finite, without a temporary array of that size."""
+    return x.size == 0 or bool(np.isfinite(x.min()) and np.isfinite(x.max()))
+
+
+def array(name: str, value: object, *, shape: tuple[int, ...] | None = None, ndim: int | None = None, remedy: str = "") -> Floats:
+    """A finite float64 array of that shape; a float64 array passes through uncopied."""
+    must = "an array of numbers" if shape is None else f"an array of numbers of shape {shape}"
+    if ndim is not None:
+        must = f"an array of numbers with {ndim} dimension{'s' if ndim != 1 else ''}"
+    try:
+        raw = np.asarray(value)
+        # Text that happens to spell numbers is a mistake in the caller's table, not a number.
+        if raw.dtype.kind not in "buif":
+            raise TypeError
+        x = raw.astype(np.float64, copy=False)
+    except (TypeError, ValueError):
+        raise fail(name, value, must, remedy) from None
+    if (shape is not None and x.shape != shape) or (ndim is not None and x.ndim != ndim):
+        raise fail(name, x, must, remedy)
+    if not is_finite(x):
+        position = tuple(int(i) for i in np.argwhere(~np.isfinite(x))[0])
+        where = position[0] if len(position) == 1 else position
+        raise InvalidInput(
+            f"{name} must be finite, got {x[position]} at index {where}; "
+            + (remedy or "remove or replace missing and infinite values")
+        )
+    return x
+
+
+def generator(name: str, seed: object) -> np.random.Generator:
+    """NumPy's generator for a seed: None, a whole number of at least 0, or a generator itself."""
+    if isinstance(seed, np.random.Generator):
+        return seed
+    if seed is None:
+        return np.random.default_rng()
+    return np.random.default_rng(whole(name, seed, low=0, remedy="pass None, a seed such as 0, or a numpy Generator"))
+
+
+ROUNDING = 1e-9
+"""What membership of a set forgives, relative to the size of the constraint."""
+
+
+def in_unit_box(x: Floats) -> bool:
+    """Whether all entries lie in [0, 1], up to rounding."""
+    return x.size == 0 or bool(x.min() >= -ROUNDING and x.max() <= 1.0 + ROUNDING)
+
+
+def binary(name: str, value: object, *, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """A boolean array of that shape; numbers must be exactly 0 or 1."""
+    x = array(name, value, shape=shape)
+    ones = np.asarray(x == 1.0)
+    if not np.all(ones | (x == 0.0)):
+        raise fail(name, value, "binary", "every entry must be 0 or 1; round it with vertex first")
+    return ones

@@ -1,0 +1,21 @@
+"""The errors and warnings of mixbin: each message names the argument, its value and the remedy."""
+
+
+class InvalidInput(ValueError):
+    """An argument cannot be used; raised before any work is done."""
+
+
+class InfeasibleSet(InvalidInput):
+    """A set that holds no binary point, such as a budget larger than its number of entries."""
+
+
+class DivergedError(ArithmeticError):
+    """A value or gradient that is not a number, with the iteration where it appeared."""
+
+
+class CheckpointMismatch(InvalidInput):
+    """A checkpoint that belongs to another problem, other settings or another version."""
+
+
+class ConvergenceWarning(UserWarning):
+    """An answer is returned, but a solver stopped before its own test of convergence held."""
