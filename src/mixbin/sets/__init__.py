@@ -1,0 +1,11 @@
+"""Geometry only (SPEC section 2): the sets that theta and lam live in, and the projection onto a general knapsack."""
+
+from mixbin.sets.base import BinarySet
+from mixbin.sets.box import Box
+from mixbin.sets.budget import Budget
+from mixbin.sets.hypercube import Hypercube
+from mixbin.sets.kiwiel import project_knapsack
+from mixbin.sets.knapsack import Knapsack
+from mixbin.sets.one_hot import OneHot
+
+__all__ = ["BinarySet", "Box", "Budget", "Hypercube", "Knapsack", "OneHot", "project_knapsack"]

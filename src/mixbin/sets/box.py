@@ -1,0 +1,93 @@
+"""The box l <= lam <= u of the continuous hyperparameters."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mixbin import _validate as check
+from mixbin._validate import Floats
+from mixbin.errors import InfeasibleSet, InvalidInput
+
+
+class Box:
+    """All ``lam`` with ``lower <= lam <= upper``; ``Box.empty()`` is the box without dimensions.
+
+    Parameters
+    ----------
+    lower, upper : float or array
+        The bounds, of equal shape, finite.
+    log : bool
+        Solvers take their steps in log(lam), for quantities that range over decades; needs ``lower > 0``.
+    """
+
+    def __init__(self, lower: ArrayLike, upper: ArrayLike, *, log: bool = False) -> None:
+        low = np.array(check.array("lower", lower))
+        high = np.array(check.array("upper", upper))
+        if low.shape != high.shape:
+            raise InvalidInput(
+                f"lower and upper must have the same shape, got {low.shape} and {high.shape}; give one bound per entry of lam"
+            )
+        if not np.all(low <= high):
+            i = tuple(int(j) for j in np.argwhere(low > high)[0])
+            raise InfeasibleSet(f"lower must not exceed upper, got {low[i]} > {high[i]} at index {i}; swap them or widen the box")
+        self.log = check.flag("log", log)
+        if self.log and not np.all(low > 0):
+            raise InvalidInput(f"lower must be positive when log=True, got {low.min():g}; use log=False or a positive bound")
+        low.flags.writeable = high.flags.writeable = False
+        self.lower, self.upper = low, high
+
+    @classmethod
+    def empty(cls) -> "Box":
+        """The box of a problem without continuous hyperparameters, of shape (0,)."""
+        return cls(np.empty(0), np.empty(0))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of lam."""
+        return self.lower.shape
+
+    @property
+    def size(self) -> int:
+        """The number of entries of lam."""
+        return self.lower.size
+
+    def project(self, x: ArrayLike) -> Floats:
+        """``x`` clipped to the bounds."""
+        return np.asarray(np.clip(check.array("x", x, shape=self.shape), self.lower, self.upper))
+
+    def contains(self, x: ArrayLike) -> bool:
+        """Whether ``x`` lies within the bounds."""
+        x = check.array("x", x, shape=self.shape)
+        return bool(np.all((self.lower <= x) & (x <= self.upper)))
+
+    def start(self, rng: np.random.Generator | None = None) -> Floats:
+        """The middle (geometric with ``log``), or with ``rng`` a uniform point on the same scale."""
+        return self.decode(np.full(self.shape, 0.5) if rng is None else np.asarray(rng.uniform(size=self.shape)))
+
+    def encode(self, lam: Floats) -> Floats:
+        """From ``lam`` to the unit box that solvers work in, so that all entries have comparable ranges."""
+        low, high = self._ends()
+        x = np.log(lam) if self.log else lam
+        width = high - low
+        return np.asarray(np.divide(x - low, width, out=np.zeros(self.shape), where=width > 0))
+
+    def decode(self, u: Floats) -> Floats:
+        """From the unit box to ``lam``, within the bounds to the last bit."""
+        low, high = self._ends()
+        x = low + u * (high - low)
+        return np.asarray(np.clip(np.exp(x) if self.log else x, self.lower, self.upper))
+
+    def encode_gradient(self, lam: Floats, grad: Floats) -> Floats:
+        """dG/du from dG/dlam (chain rule; with ``log``, dlam/du = lam * width)."""
+        low, high = self._ends()
+        return np.asarray(grad * (high - low) * (lam if self.log else 1.0))
+
+    def _ends(self) -> tuple[Floats, Floats]:
+        return (np.log(self.lower), np.log(self.upper)) if self.log else (self.lower, self.upper)
+
+    def __repr__(self) -> str:
+        log = ", log=True" if self.log else ""
+        if self.size == 0:
+            return "Box.empty()"
+        if self.lower.ndim == 0:
+            return f"Box({float(self.lower):g}, {float(self.upper):g}{log})"
+        return f"Box(shape={self.shape}{log})"

@@ -1,0 +1,135 @@
+"""The budget (capped simplex): v in [0, 1]^m with sum v = k, or at most k."""
+
+import itertools
+import math
+from collections.abc import Iterator
+from numbers import Integral
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mixbin import _validate as check
+from mixbin.errors import InfeasibleSet
+from mixbin.sets._capped_simplex import project_capped_simplex
+from mixbin.sets._moves import pairs
+from mixbin.sets._select import largest
+from mixbin.sets.base import BinarySet, Bools, Floats, Moves
+
+
+def resolve_budget(name: str, budget: object, size: int) -> int:
+    """The count that a budget means: a whole number from 1 to ``size``, or a float in (0, 1] as a fraction of ``size``."""
+    if isinstance(budget, Integral):
+        remedy = f"choose from 1 to {size} entries, or a fraction such as 0.1"
+        return check.whole(name, budget, low=1, high=size, remedy=remedy, error=InfeasibleSet)
+    fraction = check.real(
+        name, budget, low=0.0, high=1.0, open_low=True, remedy="write a count without a decimal point, such as 5"
+    )
+    count = math.floor(fraction * size + 0.5)
+    if count < 1:
+        raise check.fail(
+            name,
+            budget,
+            f"a fraction that gives at least one of {size} entries",
+            f"use at least {1 / size:g}, or a count",
+            InfeasibleSet,
+        )
+    return count
+
+
+class Budget(BinarySet):
+    """All v in [0, 1]^m with sum v = k, or with ``at_most`` sum v <= k.
+
+    Parameters
+    ----------
+    size : int
+        The number m of entries.
+    k : int or float
+        How many to select: a count from 1 to ``size``, or a float in (0, 1] for a fraction of them, rounded half up.
+        ``Budget(5, 1)`` selects one entry, ``Budget(5, 1.0)`` all five.
+    at_most : bool
+        Allow fewer than ``k``.
+    """
+
+    def __init__(self, size: int, k: int | float, at_most: bool = False) -> None:
+        self.shape = (check.whole("size", size, low=1),)
+        self.k = resolve_budget("k", k, self.shape[0])
+        self.at_most = check.flag("at_most", at_most)
+
+    def project(self, x: ArrayLike) -> Floats:
+        """clip(x - t, 0, 1) with the multiplier t that meets the budget, found by Kiwiel's breakpoint search."""
+        x = check.array("x", x, shape=self.shape)
+        if self.at_most:
+            clipped = np.clip(x, 0.0, 1.0)
+            if clipped.sum() <= self.k:
+                return np.asarray(clipped)
+        return project_capped_simplex(x, self.k)
+
+    def vertex(self, x: ArrayLike) -> Bools:
+        """The ``k`` largest entries; with ``at_most`` only those of at least 1/2."""
+        x = check.array("x", x, shape=self.shape)
+        chosen = largest(x, self.k)
+        return chosen & (x >= 0.5) if self.at_most else chosen
+
+    def linear_oracle(self, g: ArrayLike) -> Floats:
+        """1 at the ``k`` smallest entries of ``g``; with ``at_most`` only at negative ones."""
+        g = check.array("g", g, shape=self.shape)
+        chosen = largest(-g, self.k)
+        return (chosen & (g < 0) if self.at_most else chosen).astype(np.float64)
+
+    def contains(self, x: ArrayLike) -> bool:
+        """Whether the entries lie in [0, 1] and their sum meets the budget, up to rounding."""
+        x = check.array("x", x, shape=self.shape)
+        return check.in_unit_box(x) and self._excess(float(x.sum())) <= check.ROUNDING * self.k
+
+    def start(self, rng: np.random.Generator | None = None) -> Floats:
+        """k/m everywhere (at most 1/2 with ``at_most``), or with ``rng`` a random point around it."""
+        centre = self.k / self.size
+        if self.at_most:
+            centre = min(centre, 0.5)
+        if rng is None:
+            return np.full(self.shape, centre)
+        spread = min(centre, 1.0 - centre)
+        return self.project(centre + spread * check.generator("rng", rng).uniform(-1.0, 1.0, size=self.size))
+
+    def moves(self, theta: ArrayLike, grad: ArrayLike | None = None) -> Iterator[Moves]:
+        """All exchanges; with ``at_most`` also removals and, while the budget is not used up, additions."""
+        theta = check.binary("theta", theta, shape=self.shape)
+        if self.violation(theta):
+            must = f"binary with {'at most' if self.at_most else 'exactly'} {self.k} ones"
+            raise check.fail("theta", theta, must, "start from a vertex of the set")
+        slope = None if grad is None else check.array("grad", grad, shape=self.shape)
+        off, on = np.flatnonzero(theta), np.flatnonzero(~theta)
+        if self.at_most:
+            slack = off.size < self.k
+            on = np.append(on, -1)
+            off = np.append(off, -1) if slack else off
+        return pairs(off, on, slope)
+
+    def violation(self, theta: ArrayLike) -> float:
+        """|sum - k|; with ``at_most`` the excess."""
+        return self._excess(float(np.count_nonzero(check.binary("theta", theta, shape=self.shape))))
+
+    def cardinality(self) -> int:
+        """M choose k; with ``at_most`` the sum over all counts up to k."""
+        if not self.at_most:
+            return math.comb(self.size, self.k)
+        return sum(math.comb(self.size, count) for count in range(self.k + 1))
+
+    def vertices(self) -> Iterator[Bools]:
+        """All selections."""
+        for count in range(0 if self.at_most else self.k, self.k + 1):
+            for chosen in itertools.combinations(range(self.size), count):
+                v = np.zeros(self.size, dtype=np.bool_)
+                v[list(chosen)] = True
+                yield v
+
+    def tangent(self, g: ArrayLike) -> Floats:
+        """``g`` without its mean; with ``at_most`` ``g`` itself."""
+        g = np.array(check.array("g", g, shape=self.shape))
+        return g if self.at_most else np.asarray(g - g.mean())
+
+    def _excess(self, total: float) -> float:
+        return max(total - self.k, 0.0) if self.at_most else abs(total - self.k)
+
+    def __repr__(self) -> str:
+        return f"Budget({self.size}, {self.k}{', at_most=True' if self.at_most else ''})"

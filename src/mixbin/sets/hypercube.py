@@ -1,0 +1,76 @@
+"""The hypercube [0, 1]^p: every variable on its own."""
+
+import itertools
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mixbin import _validate as check
+from mixbin.sets._moves import singles
+from mixbin.sets.base import BinarySet, Bools, Floats, Moves
+
+
+class Hypercube(BinarySet):
+    """All theta with 0 <= theta <= 1.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+        The shape of theta.
+    """
+
+    def __init__(self, shape: int | tuple[int, ...]) -> None:
+        sides = shape if isinstance(shape, tuple) else (shape,)
+        remedy = "such as Hypercube(20) or Hypercube((4, 5))"
+        if not sides:
+            raise check.fail("shape", shape, "a whole number or a tuple of them, not empty", remedy)
+        self.shape = tuple(check.whole("shape", side, low=1, remedy=remedy) for side in sides)
+
+    def project(self, x: ArrayLike) -> Floats:
+        """``x`` clipped to [0, 1]."""
+        return np.asarray(np.clip(check.array("x", x, shape=self.shape), 0.0, 1.0))
+
+    def vertex(self, x: ArrayLike) -> Bools:
+        """Each entry to the nearer of 0 and 1; 1/2 goes up."""
+        return np.asarray(check.array("x", x, shape=self.shape) >= 0.5)
+
+    def linear_oracle(self, g: ArrayLike) -> Floats:
+        """1 where ``g`` is negative, else 0."""
+        return (check.array("g", g, shape=self.shape) < 0).astype(np.float64)
+
+    def contains(self, x: ArrayLike) -> bool:
+        """Whether all entries lie in [0, 1], up to rounding."""
+        return check.in_unit_box(check.array("x", x, shape=self.shape))
+
+    def start(self, rng: np.random.Generator | None = None) -> Floats:
+        """1/2 everywhere, or with ``rng`` a uniform point."""
+        return np.full(self.shape, 0.5) if rng is None else check.generator("rng", rng).uniform(size=self.shape)
+
+    def moves(self, theta: ArrayLike, grad: ArrayLike | None = None) -> Iterator[Moves]:
+        """All single flips."""
+        theta = check.binary("theta", theta, shape=self.shape).ravel()
+        index = np.arange(self.size)
+        change = None
+        if grad is not None:
+            slope = check.array("grad", grad, shape=self.shape).ravel()
+            change = np.where(theta, -slope, slope)
+        return singles(np.where(theta, index, -1), np.where(theta, -1, index), change)
+
+    def violation(self, theta: ArrayLike) -> float:
+        """0: every binary point is feasible."""
+        check.binary("theta", theta, shape=self.shape)
+        return 0.0
+
+    def cardinality(self) -> int:
+        """2^p."""
+        return 2 ** math.prod(self.shape)
+
+    def vertices(self) -> Iterator[Bools]:
+        """All 2^p binary points."""
+        for bits in itertools.product((False, True), repeat=self.size):
+            yield np.array(bits).reshape(self.shape)
+
+    def __repr__(self) -> str:
+        return f"Hypercube({self.shape[0] if len(self.shape) == 1 else self.shape})"

@@ -1,0 +1,134 @@
+"""The knapsack: weighted budgets, sum b_i v_i <= r."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mixbin import _validate as check
+from mixbin.errors import InfeasibleSet
+from mixbin.sets._moves import Indices, pairs
+from mixbin.sets.base import BinarySet, Bools, Floats, Moves
+from mixbin.sets.kiwiel import solve_knapsack
+
+
+class Knapsack(BinarySet):
+    """All v in [0, 1]^m with sum weights_i v_i <= capacity.
+
+    Parameters
+    ----------
+    weights : array of shape (m,)
+        What each entry costs, positive.
+    capacity : float
+        What may be spent, positive.
+    """
+
+    def __init__(self, weights: ArrayLike, capacity: float) -> None:
+        self.weights = np.array(check.array("weights", weights, ndim=1))
+        if self.weights.size == 0:
+            raise check.fail("weights", self.weights, "an array with at least one entry")
+        if not self.weights.min() > 0:
+            i = int(self.weights.argmin())
+            raise check.fail(
+                f"weights[{i}]", float(self.weights[i]), "positive", "leave out entries that cost nothing: always take them"
+            )
+        self.weights.flags.writeable = False
+        self.capacity = check.real("capacity", capacity)
+        if self.capacity <= 0:
+            raise check.fail("capacity", capacity, "positive", "raise it to at least the smallest weight", InfeasibleSet)
+        self.shape = (self.weights.size,)
+        self.exchange_key = self.weights
+
+    @property
+    def _limit(self) -> float:
+        # 0.1 + 0.2 fits into 0.3: sums of weights are only known up to their rounding.
+        return self.capacity * (1.0 + 1e-12)
+
+    def project(self, x: ArrayLike) -> Floats:
+        """Kiwiel's breakpoint search for the multiplier of the weight."""
+        x = check.array("x", x, shape=self.shape)
+        one = np.ones_like(x)
+        return solve_knapsack(x, one, self.weights, 0.0 * one, one, self.capacity, equality=False)
+
+    def vertex(self, x: ArrayLike) -> Bools:
+        """The entries of at least 1/2 from the largest down, without those that no longer fit.
+
+        This attains dist_inf: a point that is nearer would hold the first entry left out and all before it, which do not fit.
+        """
+        x = check.array("x", x, shape=self.shape)
+        chosen = np.zeros(self.size, dtype=np.bool_)
+        left, room = np.flatnonzero((x >= 0.5) & (self.weights <= self._limit)), self._limit
+        left = left[np.argsort(-x[left], kind="stable")]
+        while left.size:
+            total = np.cumsum(self.weights[left])
+            fitting = int(np.searchsorted(total, room, side="right"))
+            chosen[left[:fitting]] = True
+            room -= total[fitting - 1]
+            left = left[fitting:]
+            left = left[self.weights[left] <= room]
+        return chosen
+
+    def linear_oracle(self, g: ArrayLike) -> Floats:
+        """The entries of lowest g/weight below 0 until the capacity is spent, the last one in part."""
+        g = check.array("g", g, shape=self.shape)
+        v = np.zeros(self.size)
+        with np.errstate(over="ignore"):
+            ratio = g / self.weights
+        order = np.flatnonzero(g < 0)
+        order = order[np.argsort(ratio[order], kind="stable")]
+        room = self.capacity - np.concatenate([[0.0], np.cumsum(self.weights[order])[:-1]])
+        v[order] = np.clip(room / self.weights[order], 0.0, 1.0)
+        return v
+
+    def contains(self, x: ArrayLike) -> bool:
+        """Whether the entries lie in [0, 1] and the weight within the capacity, up to rounding."""
+        x = check.array("x", x, shape=self.shape)
+        return check.in_unit_box(x) and float(self.weights @ x) <= self.capacity * (1.0 + check.ROUNDING)
+
+    def start(self, rng: np.random.Generator | None = None) -> Floats:
+        """Equal entries that use the capacity (at most 1/2), or with ``rng`` a random point around them."""
+        centre = min(self.capacity / float(self.weights.sum()), 0.5)
+        if rng is None:
+            return np.full(self.shape, centre)
+        return self.project(2.0 * centre * check.generator("rng", rng).uniform(size=self.size))
+
+    def moves(self, theta: ArrayLike, grad: ArrayLike | None = None) -> Iterator[Moves]:
+        """All removals, and the additions and exchanges that fit."""
+        theta = check.binary("theta", theta, shape=self.shape)
+        if self.violation(theta):
+            raise check.fail("theta", theta, f"within the capacity {self.capacity:g}", "start from a vertex of the set")
+        slope = None if grad is None else check.array("grad", grad, shape=self.shape)
+        room = self._limit - float(self.weights @ theta)
+        cost = np.append(self.weights, 0.0)
+
+        def fits(off: Indices, on: Indices) -> Bools:
+            return np.asarray(cost[on] - cost[off] <= room)
+
+        off, on = np.append(np.flatnonzero(theta), -1), np.append(np.flatnonzero(~theta), -1)
+        return pairs(off, on, slope, fits)
+
+    def violation(self, theta: ArrayLike) -> float:
+        """The weight beyond the capacity."""
+        weight = float(self.weights @ check.binary("theta", theta, shape=self.shape))
+        return weight - self.capacity if weight > self._limit else 0.0
+
+    def cardinality(self) -> int:
+        """2^m, an upper bound."""
+        return 2**self.size
+
+    def vertices(self) -> Iterator[Bools]:
+        """All selections that fit, found by depth-first search."""
+        v = np.zeros(self.size, dtype=np.bool_)
+
+        def extend(first: int, room: float) -> Iterator[Bools]:
+            yield v.copy()
+            for i in range(first, self.size):
+                if self.weights[i] <= room:
+                    v[i] = True
+                    yield from extend(i + 1, room - float(self.weights[i]))
+                    v[i] = False
+
+        yield from extend(0, self._limit)
+
+    def __repr__(self) -> str:
+        return f"Knapsack(weights=<{self.size} of sum {self.weights.sum():g}>, capacity={self.capacity:g})"

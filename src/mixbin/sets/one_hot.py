@@ -1,0 +1,98 @@
+"""One-hot rows: a product of simplices, for assigning each row to one of several groups."""
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mixbin import _validate as check
+from mixbin.sets._moves import singles
+from mixbin.sets.base import BinarySet, Bools, Floats, Moves
+
+
+class OneHot(BinarySet):
+    """All theta of shape (rows, columns) in [0, 1] whose rows sum to 1.
+
+    Parameters
+    ----------
+    rows : int
+        The things to assign, such as features.
+    columns : int
+        The groups to choose from.
+    """
+
+    def __init__(self, rows: int, columns: int) -> None:
+        self.rows = check.whole("rows", rows, low=1)
+        self.columns = check.whole("columns", columns, low=1)
+        self.shape = (self.rows, self.columns)
+        self.exchange_key = np.arange(self.rows, dtype=np.float64)[:, None]
+
+    def project(self, x: ArrayLike) -> Floats:
+        """Each row onto the simplex: max(x - t, 0), with t from the sorted row."""
+        x = check.array("x", x, shape=self.shape)
+        # t lies within 1 below the row's maximum: relative to it the entries that matter are exact at any magnitude.
+        with np.errstate(over="ignore"):
+            y = np.maximum(x - x.max(axis=1, keepdims=True), -1.0)
+        descending = -np.sort(-y, axis=1)
+        multiplier = (np.cumsum(descending, axis=1) - 1.0) / np.arange(1, self.columns + 1)
+        positive = np.count_nonzero(descending > multiplier, axis=1)
+        y -= np.take_along_axis(multiplier, positive[:, None] - 1, axis=1)
+        return np.maximum(y, 0.0, out=y)
+
+    def vertex(self, x: ArrayLike) -> Bools:
+        """The largest entry of each row."""
+        return self._chosen(check.array("x", x, shape=self.shape).argmax(axis=1))
+
+    def linear_oracle(self, g: ArrayLike) -> Floats:
+        """The smallest entry of each row."""
+        return self._chosen(check.array("g", g, shape=self.shape).argmin(axis=1)).astype(np.float64)
+
+    def contains(self, x: ArrayLike) -> bool:
+        """Whether the entries lie in [0, 1] and the rows sum to 1, up to rounding."""
+        x = check.array("x", x, shape=self.shape)
+        return check.in_unit_box(x) and bool(np.all(np.abs(x.sum(axis=1) - 1.0) <= check.ROUNDING))
+
+    def start(self, rng: np.random.Generator | None = None) -> Floats:
+        """1/columns everywhere, or with ``rng`` rows that are uniform on the simplex."""
+        if rng is None:
+            return np.full(self.shape, 1.0 / self.columns)
+        x = check.generator("rng", rng).exponential(size=self.shape)
+        return np.asarray(x / x.sum(axis=1, keepdims=True))
+
+    def moves(self, theta: ArrayLike, grad: ArrayLike | None = None) -> Iterator[Moves]:
+        """Each row to each of its other columns."""
+        theta = check.binary("theta", theta, shape=self.shape)
+        if self.violation(theta):
+            raise check.fail("theta", theta, "one-hot in every row", "start from a vertex of the set")
+        on = np.flatnonzero(~theta)
+        off = np.repeat(np.flatnonzero(theta), self.columns - 1)
+        if grad is None:
+            return singles(off, on, None)
+        slope = check.array("grad", grad, shape=self.shape).ravel()
+        return singles(off, on, slope[on] - slope[off])
+
+    def violation(self, theta: ArrayLike) -> float:
+        """The number of rows without exactly one 1."""
+        theta = check.binary("theta", theta, shape=self.shape)
+        return float(np.count_nonzero(np.count_nonzero(theta, axis=1) != 1))
+
+    def cardinality(self) -> int:
+        """columns^rows."""
+        return self.columns**self.rows
+
+    def vertices(self) -> Iterator[Bools]:
+        """All assignments."""
+        for choice in itertools.product(range(self.columns), repeat=self.rows):
+            yield self._chosen(np.array(choice))
+
+    def tangent(self, g: ArrayLike) -> Floats:
+        """``g`` without its row means."""
+        g = check.array("g", g, shape=self.shape)
+        return np.asarray(g - g.mean(axis=1, keepdims=True))
+
+    def _chosen(self, column: np.ndarray) -> Bools:  # type: ignore[type-arg]
+        return np.asarray(np.arange(self.columns) == column[:, None])
+
+    def __repr__(self) -> str:
+        return f"OneHot({self.rows}, {self.columns})"
