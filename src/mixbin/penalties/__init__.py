@@ -1,0 +1,6 @@
+"""Concave penalties whose weight 1/eps drives a relaxed theta to binary points (SPEC section 1)."""
+
+from mixbin.penalties.base import Penalty
+from mixbin.penalties.quadratic import Quadratic
+
+__all__ = ["Penalty", "Quadratic"]
