@@ -1,0 +1,80 @@
+"""G + phi/eps over the sets, as solvers see it: G and phi kept apart, lam in the unit box of its own scale."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from mixbin.penalties import Penalty
+from mixbin.problem import CheckedProblem, Evaluation, Floats, Warm
+
+
+class OutOfEvaluations(Exception):
+    """A signal to the engine: a limit is reached, the last accepted state stands."""
+
+
+class Objective:
+    """P(eps): min G(theta, lam) + phi(theta)/eps; eps = inf is the plain relaxation.
+
+    Solvers see lam through ``u`` in [0, 1]^q, where ``problem.lam_set.decode(u)`` is lam.
+    """
+
+    def __init__(
+        self, problem: CheckedProblem, penalty: Penalty, epsilon: float = np.inf, may_evaluate: Callable[[], bool] = lambda: True
+    ) -> None:
+        self.problem, self.penalty, self.epsilon, self.may_evaluate = problem, penalty, epsilon, may_evaluate
+
+    def evaluate(self, theta: Floats, u: Floats, warm: Warm | None, gradient: bool = True) -> Evaluation:
+        """G and its gradients in (theta, u)."""
+        if not self.may_evaluate():
+            raise OutOfEvaluations
+        lam = self.problem.lam_set.decode(u)
+        got = self.problem.evaluate(theta, lam, warm=warm, gradient=gradient)
+        if got.grad_lam is None:
+            return got
+        return got._replace(grad_lam=self.problem.lam_set.encode_gradient(lam, got.grad_lam))
+
+    def project_theta(self, x: Floats) -> Floats:
+        """The nearest point of Theta."""
+        return self.problem.theta_set.project(x)
+
+    def project_lam(self, u: Floats) -> Floats:
+        """The nearest point of the unit box."""
+        return np.asarray(np.clip(u, 0.0, 1.0))
+
+    def phi(self, theta: Floats) -> float:
+        """The penalty, unweighted."""
+        return self.penalty.value(theta)
+
+    def total(self, value: float, phi: float) -> float:
+        """G + phi/eps."""
+        return value + phi / self.epsilon
+
+    def slope(self, grad_theta: Floats, theta: Floats) -> Floats:
+        """The gradient of G + phi/eps in theta."""
+        return grad_theta if self.epsilon == np.inf else self.penalty.add_gradient(grad_theta, theta, 1.0 / self.epsilon)
+
+    def scale(self, grad_theta: Floats) -> float:
+        """The largest entry of the gradient that a feasible direction can see."""
+        g = self.problem.theta_set.tangent(grad_theta)
+        return float(max(g.max(), -g.min())) if g.size else 0.0
+
+
+class FixedTheta(Objective):
+    """G(theta, .) at one binary theta: what remains is the choice of lam. Solvers see a theta without entries."""
+
+    def __init__(self, parent: Objective, theta: Floats) -> None:
+        super().__init__(parent.problem, parent.penalty, np.inf, parent.may_evaluate)
+        self.theta = theta
+
+    def evaluate(self, theta: Floats, u: Floats, warm: Warm | None, gradient: bool = True) -> Evaluation:
+        """G and its gradient in u."""
+        got = super().evaluate(self.theta, u, warm, gradient)
+        return got._replace(grad_theta=np.empty(0))
+
+    def project_theta(self, x: Floats) -> Floats:
+        """Nothing to project."""
+        return x
+
+    def scale(self, grad_theta: Floats) -> float:
+        """No theta, no scale."""
+        return 0.0

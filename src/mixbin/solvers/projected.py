@@ -1,0 +1,94 @@
+"""Projected gradient: a fixed step, or backtracking along the projection arc (Bertsekas 1976)."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mixbin import _validate as check
+from mixbin.problem import Floats, Warm
+from mixbin.solvers.base import SHORTEST, SUFFICIENT, State, first_point, first_steps, point
+from mixbin.solvers.objective import Objective
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProjectedState(State):
+    """The point, the steps to try next and the length of the last one."""
+
+    step_theta: float
+    step_lam: float
+    move: float = np.inf
+
+
+@dataclass(frozen=True)
+class ProjectedGradient:
+    """theta <- project(theta - step_size * gradient), and lam likewise in its unit box.
+
+    Parameters
+    ----------
+    step_size : float, optional
+        A fixed step in theta, as in the paper; None backtracks until the value falls, beginning with twice the last step.
+    step_size_lam : float, optional
+        The fixed step in lam; needs ``step_size``, which it equals when None.
+    tol : float
+        With backtracking, done when a step moves (theta, lam) by no more than this (lam in its unit box). A short fixed step says
+        nothing about convergence: there, done when nothing moves.
+    """
+
+    step_size: float | None = None
+    step_size_lam: float | None = None
+    tol: float = 1e-6
+
+    def __post_init__(self) -> None:
+        if self.step_size is not None:
+            check.real("step_size", self.step_size, low=0.0, open_low=True)
+        if self.step_size_lam is not None:
+            check.real("step_size_lam", self.step_size_lam, low=0.0, open_low=True)
+            if self.step_size is None:
+                raise check.fail("step_size_lam", self.step_size_lam, "None when step_size is None", "fix both steps or none")
+        check.real("tol", self.tol, low=0.0)
+
+    def init(
+        self, objective: Objective, theta: Floats, lam: Floats, rng: np.random.Generator, warm: Warm | None = None
+    ) -> ProjectedState:
+        """One evaluation."""
+        at = first_point(objective, theta, lam, warm)
+        step_theta, step_lam = first_steps(objective, at)
+        if self.step_size is not None:
+            step_theta = self.step_size
+            step_lam = self.step_size if self.step_size_lam is None else self.step_size_lam
+        return ProjectedState(**vars(at), step_theta=step_theta, step_lam=step_lam)
+
+    def step(self, objective: Objective, state: ProjectedState) -> ProjectedState:
+        """One projected step; with backtracking, halved until it delivers its share of the predicted decrease."""
+        now = objective.total(state.value, state.phi)
+        shrink = 1.0
+        while True:
+            theta = objective.project_theta(state.theta - shrink * state.step_theta * state.slope)
+            lam = objective.project_lam(state.lam - shrink * state.step_lam * state.grad_lam)
+            d_theta, d_lam = theta - state.theta, lam - state.lam
+            descent = float(np.vdot(state.slope, d_theta)) + float(np.vdot(state.grad_lam, d_lam))
+            if not descent < 0:
+                return replace(state, converged=True)
+            got = objective.evaluate(theta, lam, state.warm)
+            phi = objective.phi(theta)
+            if self.step_size is not None or objective.total(got.value, phi) <= now + SUFFICIENT * descent:
+                break
+            shrink *= 0.5
+            if shrink < SHORTEST:
+                return replace(state, converged=True)
+        longer = 1.0 if self.step_size is not None else min(2.0 * shrink, 1e100 / state.step_theta)
+        return ProjectedState(
+            **vars(point(objective, theta, lam, got, phi)) | {"step": shrink * state.step_theta},
+            step_theta=longer * state.step_theta,
+            step_lam=longer * state.step_lam,
+            move=float(np.sqrt(np.vdot(d_theta, d_theta) + np.vdot(d_lam, d_lam))),
+        )
+
+    def reweight(self, objective: Objective, state: ProjectedState) -> ProjectedState:
+        """A new eps: the slope from the stored gradient."""
+        slope = objective.slope(state.grad_theta, state.theta)
+        return replace(state, slope=slope, move=np.inf, converged=False)
+
+    def done(self, objective: Objective, state: ProjectedState) -> bool:
+        """The steps have become negligible, or the line search has met rounding."""
+        return state.converged or (self.step_size is None and state.move <= self.tol)

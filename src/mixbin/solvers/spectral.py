@@ -1,0 +1,132 @@
+"""Spectral projected gradient: Barzilai-Borwein steps, projection, nonmonotone line search (Birgin, Martinez & Raydan 2000)."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mixbin import _validate as check
+from mixbin.problem import Evaluation, Floats, Warm
+from mixbin.solvers.base import SHORTEST, SUFFICIENT, State, first_point, first_steps, point
+from mixbin.solvers.objective import Objective
+
+GROWTH = 10.0
+"""By how much a step may grow where the curvature is negative and Barzilai-Borwein says nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpectralState(State):
+    """The point, the two spectral step sizes, and (G, phi) of the last points for the nonmonotone test."""
+
+    step_theta: float
+    step_lam: float
+    history: Floats
+    move: float = np.inf
+    """The length of the last projected direction, in theta and the unit box of lam together."""
+
+
+@dataclass(frozen=True)
+class SpectralGradient:
+    """Projected Barzilai-Borwein steps with a nonmonotone line search, theta and lam scaled separately.
+
+    Parameters
+    ----------
+    memory : int
+        A step must improve on the worst of the last ``memory`` values; 1 is a monotone search.
+    tol : float
+        Done when a full spectral step would move (theta, lam) by no more than this (lam in its unit box).
+    """
+
+    memory: int = 10
+    tol: float = 1e-6
+
+    def __post_init__(self) -> None:
+        check.whole("memory", self.memory, low=1)
+        check.real("tol", self.tol, low=0.0)
+
+    def init(
+        self, objective: Objective, theta: Floats, lam: Floats, rng: np.random.Generator, warm: Warm | None = None
+    ) -> SpectralState:
+        """One evaluation; first steps that move theta by at most 1 and lam by a tenth of its range."""
+        at = first_point(objective, theta, lam, warm)
+        step_theta, step_lam = first_steps(objective, at)
+        return SpectralState(**vars(at), step_theta=step_theta, step_lam=step_lam, history=np.array([[at.value, at.phi]]))
+
+    def step(self, objective: Objective, state: SpectralState) -> SpectralState:
+        """Along the projected direction, as far as the line search allows; then new spectral steps."""
+        target = state.slope * -state.step_theta
+        target += state.theta
+        target = objective.project_theta(target)
+        d_theta = target - state.theta
+        lam_target = objective.project_lam(state.lam - state.step_lam * state.grad_lam)
+        d_lam = lam_target - state.lam
+        along_theta, along_lam = float(np.vdot(state.slope, d_theta)), float(np.vdot(state.grad_lam, d_lam))
+        descent = along_theta + along_lam
+        if not descent < 0:
+            return replace(state, converged=True, move=0.0)
+
+        found = self._search(objective, state, target, d_theta, lam_target, d_lam, descent)
+        if found is None:
+            return replace(state, converged=True)
+        t, theta, lam, got, phi = found
+        there = point(objective, theta, lam, got, phi)
+        # s'y = t d'(slope_new - slope_old): the dot products are there already, y itself is never formed.
+        dd_theta, dd_lam = float(np.vdot(d_theta, d_theta)), float(np.vdot(d_lam, d_lam))
+        bend_theta = float(np.vdot(there.slope, d_theta)) - along_theta
+        bend_lam = float(np.vdot(there.grad_lam, d_lam)) - along_lam
+        return SpectralState(
+            **vars(there) | {"step": t * state.step_theta},
+            step_theta=_spectral(state.step_theta, t, dd_theta, bend_theta),
+            step_lam=_spectral(state.step_lam, t, dd_lam, bend_lam),
+            history=np.vstack((state.history, (there.value, there.phi)))[-self.memory :],
+            move=float(np.sqrt(dd_theta + dd_lam)),
+        )
+
+    def _search(
+        self,
+        objective: Objective,
+        state: SpectralState,
+        target: Floats,
+        d_theta: Floats,
+        lam_target: Floats,
+        d_lam: Floats,
+        descent: float,
+    ) -> tuple[float, Floats, Floats, Evaluation, float] | None:
+        """The first t = 1, ... that passes Armijo's test against the worst of the last values; None at rounding."""
+        now = objective.total(state.value, state.phi)
+        reference = max(objective.total(value, phi) for value, phi in state.history)
+        t, theta, lam = 1.0, target, lam_target
+        while True:
+            got = objective.evaluate(theta, lam, state.warm)
+            phi = objective.phi(theta)
+            total = objective.total(got.value, phi)
+            if total <= reference + SUFFICIENT * t * descent:
+                return t, theta, lam, got, phi
+            bend = total - now - t * descent
+            best = -0.5 * t * t * descent / bend if np.isfinite(bend) and bend > 0 else 0.0
+            t = min(max(best, 0.1 * t), 0.5 * t)
+            if t < SHORTEST:
+                return None
+            theta, lam = state.theta + t * d_theta, state.lam + t * d_lam
+
+    def reweight(self, objective: Objective, state: SpectralState) -> SpectralState:
+        """A new eps: the slope from the stored gradient, and a history of this point alone."""
+        return replace(
+            state,
+            slope=objective.slope(state.grad_theta, state.theta),
+            history=np.array([[state.value, state.phi]]),
+            move=np.inf,
+            converged=False,
+        )
+
+    def done(self, objective: Objective, state: SpectralState) -> bool:
+        """The steps have become negligible, or the line search has met rounding."""
+        return state.converged or state.move <= self.tol
+
+
+def _spectral(step: float, t: float, dd: float, dy: float) -> float:
+    """Barzilai-Borwein's s's / s'y for s = t d; where the curvature is not positive, a longer step."""
+    if dd <= 0:
+        return step
+    if dy <= 0:
+        return min(step * GROWTH, 1e100)
+    return t * dd / dy
