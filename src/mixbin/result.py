@@ -1,0 +1,190 @@
+"""What a method hands back: the answer, how it came about, and how to keep it."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixbin._files import read_archive, write_archive
+from mixbin.errors import InvalidInput
+from mixbin.problem import Floats
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMAT = 1
+"""The version of the file that ``Result.save`` writes."""
+
+
+class Status(StrEnum):
+    """How a result came to be what it is."""
+
+    BINARY = "BINARY"
+    """Binary and feasible, by the penalty."""
+    REPAIRED = "REPAIRED"
+    """Binary and feasible, the vertex nearest to where the relaxed variables ended."""
+    RELAXED = "RELAXED"
+    """Not rounded: theta has fractional entries."""
+    INFEASIBLE = "INFEASIBLE"
+    """Simple rounding left the set; ``violation`` says by how much."""
+    STOPPED = "STOPPED"
+    """A callback ended the run; the answer is feasible."""
+
+
+class Relaxed(NamedTuple):
+    """The unpenalised stage: where the binary search began, not a bound."""
+
+    theta: Floats
+    lam: Floats
+    value: float
+
+
+class Trace:
+    """The path of a run, one row per inner step and one per outer iteration (with the distance to binary points).
+
+    Columns: start, phase, outer, inner, epsilon, G, phi, step, n_evaluations; in outer rows also distance, integrality
+    (max_i min(theta_i, 1 - theta_i)), n_selected, seconds; lam where it is one number; and what the lower level reports.
+    """
+
+    FIRST = ("start", "phase", "outer", "inner", "epsilon", "G", "phi", "step", "n_evaluations")
+    LAST = ("distance", "integrality", "n_selected", "seconds")
+
+    def __init__(self, columns: Mapping[str, NDArray[Any]] | None = None) -> None:
+        self._rows: list[dict[str, Any]] = []
+        if columns:
+            values = {name: column.tolist() for name, column in columns.items()}
+            n_rows = len(next(iter(values.values())))
+            self._rows = [{name: column[i] for name, column in values.items()} for i in range(n_rows)]
+
+    def append(self, **row: Any) -> None:
+        """Add a row; entries it does not name are missing."""
+        self._rows.append(row)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns, the fixed ones first."""
+        others = {name: None for row in self._rows for name in row if name not in self.FIRST + self.LAST}
+        return (*self.FIRST, *others, *self.LAST)
+
+    def column(self, name: str) -> NDArray[Any]:
+        """One column: strings for the phase, floats with NaN where missing for the others."""
+        if name not in self.names:
+            raise InvalidInput(f"column must be one of {', '.join(self.names)}, got {name!r}")
+        if name == "phase":
+            return np.array([row[name] for row in self._rows], dtype=np.str_)
+        return np.array([row.get(name, np.nan) for row in self._rows], dtype=np.float64)
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """All columns."""
+        return {name: self.column(name) for name in self.names}
+
+    def to_frame(self) -> "pd.DataFrame":
+        """The trace as a pandas DataFrame."""
+        import pandas as pd
+
+        frame = pd.DataFrame(self.columns())
+        whole = ["start", "outer", "inner", "n_evaluations"]
+        return frame.astype(dict.fromkeys(whole, "int64"))
+
+    def __repr__(self) -> str:
+        return f"Trace({len(self)} rows; to_frame() gives a DataFrame)"
+
+
+@dataclass(frozen=True)
+class Result:
+    """The answer of a method.
+
+    Attributes
+    ----------
+    theta : array of theta_set.shape
+        bool where binary; float64 for ``rounding=None``.
+    lam : float64 array of lam_set.shape
+    value : float
+        G(theta, lam) from a cold evaluation.
+    status : Status
+    message : str
+        What happened, in a sentence.
+    n_evaluations : int
+        Evaluations of G, over all starts.
+    relaxed : Relaxed or None
+        The unpenalised stage of the start that won.
+    violation : float
+        By how much theta misses its set; positive only with status INFEASIBLE.
+    seed : int
+        What reproduces the run, also where none was given.
+    trace : Trace
+    """
+
+    theta: NDArray[Any]
+    lam: Floats
+    value: float
+    status: Status
+    message: str
+    n_evaluations: int
+    relaxed: Relaxed | None = None
+    violation: float = 0.0
+    seed: int = 0
+    trace: Trace = field(default_factory=Trace)
+
+    @property
+    def n_selected(self) -> int:
+        """The number of entries of theta that are on (above one half, where relaxed)."""
+        return int(np.count_nonzero(self.theta >= 0.5))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to one file: a NumPy archive with a JSON header, atomically, without pickle."""
+        header = {
+            "kind": "result",
+            "format": FORMAT,
+            "value": self.value,
+            "status": self.status.value,
+            "message": self.message,
+            "n_evaluations": self.n_evaluations,
+            "violation": self.violation,
+            "seed": self.seed,
+            "relaxed": None if self.relaxed is None else self.relaxed.value,
+        }
+        arrays = {"theta": self.theta, "lam": self.lam}
+        if self.relaxed is not None:
+            arrays |= {"relaxed_theta": self.relaxed.theta, "relaxed_lam": self.relaxed.lam}
+        arrays |= {f"trace_{name}": column for name, column in self.trace.columns().items()}
+        write_archive(path, header, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Result":
+        """Read what ``save`` wrote."""
+        header, arrays = read_archive(path, "result", FORMAT)
+        relaxed = header["relaxed"]
+        columns = {name.removeprefix("trace_"): column for name, column in arrays.items() if name.startswith("trace_")}
+        return cls(
+            theta=arrays["theta"],
+            lam=arrays["lam"],
+            value=header["value"],
+            status=Status(header["status"]),
+            message=header["message"],
+            n_evaluations=header["n_evaluations"],
+            relaxed=None if relaxed is None else Relaxed(arrays["relaxed_theta"], arrays["relaxed_lam"], relaxed),
+            violation=header["violation"],
+            seed=header["seed"],
+            trace=Trace(columns),
+        )
+
+    def __repr__(self) -> str:
+        lines = [
+            f"Result: {self.status.value}, value {self.value:.6g}",
+            f"  theta   {self.n_selected} of {self.theta.size} on, shape {self.theta.shape}",
+        ]
+        if self.lam.size:
+            shown = np.array2string(self.lam, precision=4, threshold=6)
+            lines.append(f"  lam     {shown}")
+        if self.relaxed is not None:
+            lines.append(f"  relaxed value {self.relaxed.value:.6g}")
+        lines.append(f"  {self.message}")
+        return "\n".join(lines)
