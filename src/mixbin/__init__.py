@@ -1,0 +1,65 @@
+"""Mixed-binary hyperparameter optimisation: relax, penalise, and get an answer that is exactly binary.
+
+Every public name is on this page and loaded when it is first used, so that ``import mixbin`` stays light.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Box": "mixbin.sets",
+    "Budget": "mixbin.sets",
+    "Hypercube": "mixbin.sets",
+    "Knapsack": "mixbin.sets",
+    "OneHot": "mixbin.sets",
+    "Quadratic": "mixbin.penalties",
+    "Evaluation": "mixbin.problem",
+    "FunctionProblem": "mixbin.problem",
+    "Problem": "mixbin.problem",
+    "ProjectedGradient": "mixbin.solvers",
+    "SpectralGradient": "mixbin.solvers",
+    "enumerate_binary": "mixbin.methods",
+    "relax_and_penalize": "mixbin.methods",
+    "relax_and_round": "mixbin.methods",
+    "Event": "mixbin.progress",
+    "Result": "mixbin.result",
+    "Status": "mixbin.result",
+    "Trace": "mixbin.result",
+    "RidgeDistillation": "mixbin.problems",
+    "CheckpointMismatch": "mixbin.errors",
+    "ConvergenceWarning": "mixbin.errors",
+    "DivergedError": "mixbin.errors",
+    "InfeasibleSet": "mixbin.errors",
+    "InvalidInput": "mixbin.errors",
+}
+_PACKAGES = ("errors", "methods", "penalties", "problem", "problems", "progress", "result", "sets", "solvers")
+
+__all__ = [*_HOME, "__version__"]
+
+if TYPE_CHECKING:
+    from mixbin.errors import CheckpointMismatch, ConvergenceWarning, DivergedError, InfeasibleSet, InvalidInput
+    from mixbin.methods import enumerate_binary, relax_and_penalize, relax_and_round
+    from mixbin.penalties import Quadratic
+    from mixbin.problem import Evaluation, FunctionProblem, Problem
+    from mixbin.problems import RidgeDistillation
+    from mixbin.progress import Event
+    from mixbin.result import Result, Status, Trace
+    from mixbin.sets import Box, Budget, Hypercube, Knapsack, OneHot
+    from mixbin.solvers import ProjectedGradient, SpectralGradient
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+    elif name in _PACKAGES:
+        value = import_module(f"mixbin.{name}")
+    else:
+        raise AttributeError(f"module 'mixbin' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_PACKAGES})

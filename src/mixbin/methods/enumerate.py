@@ -1,0 +1,56 @@
+"""Exact minimisation by trying every binary point, for tiny sets: the yardstick of the other methods."""
+
+import numpy as np
+
+from mixbin.errors import InvalidInput
+from mixbin.methods.run import LAM_SOLVER, LAM_STEPS
+from mixbin.penalties import Quadratic
+from mixbin.problem import CheckedProblem, Floats, Problem
+from mixbin.result import Result, Status
+from mixbin.solvers import FixedTheta, Objective
+from mixbin.solvers.base import NoFiniteValue
+
+LARGEST = 2**20
+"""More binary points than this are refused."""
+
+
+def enumerate_binary(problem: Problem) -> Result:
+    """The best of all binary points of the set, ties to the first; refuses sets of more than 2**20 points.
+
+    Where the problem has a lam it is minimised at every point from the middle of its box, so the answer is exact in theta and
+    as good in lam as a local search (exact where G is unimodal in lam).
+    """
+    checked = CheckedProblem(problem)
+    count = checked.theta_set.cardinality()
+    if count > LARGEST:
+        raise InvalidInput(f"problem must have at most {LARGEST} binary points, got {count:.3g}; use relax_and_penalize instead")
+    best: tuple[float, Floats, Floats] | None = None
+    for vertex in checked.theta_set.vertices():
+        theta = vertex.astype(np.float64)
+        checked.where = f"enumeration, binary point after {checked.n_evaluations} evaluations"
+        lam = _best_lam(checked, theta) if checked.lam_set.size else checked.lam_set.start()
+        value = checked.evaluate(theta, lam, gradient=False).value
+        if best is None or value < best[0]:
+            best = value, theta, lam
+    assert best is not None
+    value, theta, lam = best
+    message = (
+        f"the best of all {count} binary points"
+        if checked.lam_set.size == 0
+        else f"the best of {count} binary points, lam by local search"
+    )
+    return Result(theta.astype(np.bool_), lam, value, Status.BINARY, message, checked.n_evaluations)
+
+
+def _best_lam(problem: CheckedProblem, theta: Floats) -> Floats:
+    fixed = FixedTheta(Objective(problem, Quadratic()), theta)
+    middle = problem.lam_set.encode(problem.lam_set.start())
+    try:
+        state = LAM_SOLVER.init(fixed, np.empty(0), middle, np.random.default_rng(0))
+    except NoFiniteValue:
+        return problem.lam_set.start()
+    for _ in range(LAM_STEPS):
+        if LAM_SOLVER.done(fixed, state):
+            break
+        state = LAM_SOLVER.step(fixed, state)
+    return problem.lam_set.decode(state.lam)

@@ -1,0 +1,63 @@
+"""The baselines: relax, then round (SPEC section 1)."""
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mixbin import _validate as check
+from mixbin.methods.run import Run
+from mixbin.methods.settings import settings
+from mixbin.problem import CheckedProblem, Problem
+from mixbin.progress import Callback
+from mixbin.result import Result
+from mixbin.solvers import Solver
+
+
+def relax_and_round(
+    problem: Problem,
+    *,
+    rounding: Literal["top-k", "simple"] | None = "top-k",
+    theta0: ArrayLike | None = None,
+    lam0: ArrayLike | None = None,
+    solver: Solver[Any] | str | None = None,
+    inner_steps: int | None = None,
+    max_evaluations: int | None = None,
+    time_limit: float | None = None,
+    reoptimize_lam: bool = True,
+    starts: int | str = "auto",
+    seed: int | np.random.Generator | None = None,
+    callbacks: Iterable[Callback] = (),
+) -> Result:
+    """Minimise G over the relaxed set, then round.
+
+    Parameters
+    ----------
+    problem : Problem
+        What to minimise.
+    rounding : "top-k", "simple" or None
+        "top-k" takes the nearest feasible binary point (the k largest of a budget, the largest of each one-hot row); "simple"
+        rounds each entry, may leave the set, and then has status INFEASIBLE with the size of the violation; None does not round.
+    inner_steps : int, optional
+        Solver steps, at most: 1,000 by default, without a limit when ``max_evaluations`` is given.
+    theta0, lam0, solver, max_evaluations, time_limit, reoptimize_lam, starts, seed, callbacks
+        As in ``relax_and_penalize``. For a fair comparison give ``max_evaluations`` what that method used. The best start is
+        the one with the lowest binary value for "top-k", with the lowest relaxed value otherwise.
+    """
+    checked = CheckedProblem(problem)
+    told = settings(
+        checked,
+        rounding=check.choice("rounding", rounding, ("top-k", "simple", None)),
+        theta0=theta0,
+        lam0=lam0,
+        solver=solver,
+        inner_steps=inner_steps,
+        max_evaluations=max_evaluations,
+        time_limit=time_limit,
+        reoptimize_lam=reoptimize_lam,
+        starts=starts,
+        seed=seed,
+        callbacks=callbacks,
+    )
+    return Run(checked, told).finish()

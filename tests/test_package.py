@@ -1,0 +1,49 @@
+"""The package as a whole: light to import, every public name there, the examples in the docstrings true."""
+
+import doctest
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import mixbin as mb
+
+HEAVY = ["sklearn", "pandas", "matplotlib", "numba", "jax", "rich", "typer", "dask"]
+
+
+def run(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def test_import_loads_nothing_heavy():
+    loaded = run("import mixbin, sys; print(*sys.modules)").split()
+    assert not set(HEAVY) & set(loaded)
+    assert "mixbin.methods" not in loaded
+
+
+def test_the_engine_needs_nothing_heavy():
+    code = (
+        "import numpy as np, mixbin as mb, sys\n"
+        "mb.relax_and_penalize(mb.FunctionProblem(lambda t: (t[0], np.eye(3)[0]), mb.Budget(3, 2)), seed=0)\n"
+        "print(*sys.modules)"
+    )
+    assert not set(HEAVY) & set(run(code).split())
+
+
+@pytest.mark.parametrize("name", mb.__all__)
+def test_every_public_name_is_there(name):
+    assert getattr(mb, name) is not None
+    assert name in dir(mb)
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(AttributeError, match="no attribute 'relax_and_pray'"):
+        _ = mb.relax_and_pray
+
+
+@pytest.mark.parametrize("module", ["mixbin.problem", "mixbin.problems.distillation.ridge", "mixbin.sets.budget"])
+def test_docstring_examples(module):
+    __import__(module)
+    with np.printoptions(legacy=False):
+        assert doctest.testmod(sys.modules[module]).failed == 0
