@@ -1,0 +1,5 @@
+"""``python -m mixbin`` is the command."""
+
+from mixbin.cli import main
+
+main()

@@ -1,0 +1,107 @@
+"""The command: its options, help and errors; what a command does lives in a module of its own, imported when it runs."""
+
+import math
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from mixbin import __version__
+from mixbin.errors import DivergedError, InvalidInput
+
+EXIT_UNSOLVED, EXIT_BAD_INPUT = 1, 2
+
+
+class OneLineErrors(TyperGroup):
+    """Every error is one line on stderr that says what to do; exit code 2 for bad input, 1 for what could not be solved."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the command and leave with its exit code."""
+        kwargs["standalone_mode"] = False
+        try:
+            code = super().main(*args, **kwargs)
+        except InvalidInput as error:
+            code = _complain(str(error), EXIT_BAD_INPUT)
+        except DivergedError as error:
+            code = _complain(str(error), EXIT_UNSOLVED)
+        except Exception as error:
+            # Typer carries its own copy of click's errors, or click itself, depending on its version.
+            if not hasattr(error, "format_message"):
+                raise
+            context = getattr(error, "ctx", None)
+            command = context.command_path if context is not None else "mixbin"
+            code = _complain(f"{error.format_message().rstrip('.')}; see '{command} --help'", EXIT_BAD_INPUT)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complain(message: str, code: int) -> int:
+    print("mixbin: " + " ".join(message.split()), file=sys.stderr)
+    return code
+
+
+app = typer.Typer(
+    name="mixbin",
+    cls=OneLineErrors,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Example: mixbin demo --budget 10%",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"mixbin {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Choose what to keep - rows, features, labels - so that the model trained on it predicts best."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+@app.command(epilog="Example: mixbin demo --budget 30 --seed 1")
+def demo(
+    budget: Annotated[str, typer.Option(help="How many training rows to keep: 10%, 0.1 or a count such as 30.")] = "10%",
+    alpha: Annotated[
+        float | None, typer.Option(help="Strength of the ridge penalty, such as 1e-4; without it, chosen together with the rows.")
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Splits the data and starts the methods; the same seed gives the same numbers.")
+    ] = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of the table.")] = False,
+) -> None:
+    """Keep a tenth of a small data set and compare the methods on it, in seconds."""
+    from mixbin.cli.demo import run
+
+    run(parse_budget(budget), alpha, seed, as_json=json)
+
+
+def parse_budget(text: str) -> int | float:
+    """A budget as typed: "10%" and "0.1" are fractions of the rows, "30" is a count."""
+    remedy = "write a percentage such as 10%, a fraction such as 0.1 or a count such as 30"
+    number = text.strip().removesuffix("%")
+    percent = number != text.strip()
+    try:
+        if not percent and number.lstrip("+-").isdigit():
+            return int(number)
+        value = float(number) / (100 if percent else 1)
+    except ValueError:
+        raise InvalidInput(f"--budget must be a number of rows, got {text!r}; {remedy}") from None
+    if not (math.isfinite(value) and 0 < value <= 1):
+        raise InvalidInput(f"--budget must be above 0 and at most {'100%' if percent else 'all rows'}, got {text!r}; {remedy}")
+    return value
+
+
+def main() -> None:
+    """The entry point of the ``mixbin`` command."""
+    app(prog_name="mixbin")

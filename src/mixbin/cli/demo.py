@@ -1,0 +1,253 @@
+"""``mixbin demo``: distil scikit-learn's diabetes data with every method, and retrain on each answer outside the engine."""
+
+import json
+import sys
+import time
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixbin import _validate as check
+from mixbin._validate import Floats
+from mixbin.methods import relax_and_penalize, relax_and_round
+from mixbin.problems import RidgeDistillation
+from mixbin.result import Status
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+Rows = NDArray[np.intp]
+
+BASELINES: dict[str, Literal["simple", "top-k"] | None] = {"relax": None, "simple": "simple", "top-k": "top-k"}
+"""How each of them rounds."""
+RANDOM_DRAWS = 50
+
+
+@dataclass(frozen=True)
+class Split:
+    """The data, and the row numbers of its three parts."""
+
+    X: Floats
+    y: Floats
+    train: Rows
+    validation: Rows
+    test: Rows
+
+    def rmse(self, part: Rows, weights: NDArray[Any], alpha: float) -> float | None:
+        """The error on one part of scikit-learn's Ridge trained on the weighted training rows; None without any."""
+        from sklearn.linear_model import Ridge
+
+        used = weights > 0
+        if not used.any():
+            return None
+        rows = self.train[used]
+        model = Ridge(alpha=len(self.train) * alpha).fit(self.X[rows], self.y[rows], sample_weight=weights[used].astype(float))
+        return float(np.sqrt(np.mean((model.predict(self.X[part]) - self.y[part]) ** 2)))
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the comparison; the errors are None where no row is left to train on."""
+
+    method: str
+    validation_rmse: float | None
+    test_rmse: float | None
+    rows: int
+    alpha: float
+    status: str | None
+    evaluations: int
+    seconds: float
+    message: str
+    selected: list[int]
+    """Row numbers of the data set."""
+    weights: list[float] | None
+    """Of the selected rows, where they are fractions."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What the demo shows, as a table or as JSON."""
+
+    data: str
+    train: list[int]
+    validation: list[int]
+    test: list[int]
+    budget: int
+    seed: int
+    methods: list[Line]
+    random_rows_test_rmse: float
+    """The mean test error of as many rows drawn at random."""
+
+
+def run(budget: int | float, alpha: float | None, seed: int, *, as_json: bool) -> None:
+    """Compare the methods and print the table, or one line of JSON."""
+    if alpha is not None:
+        check.real(
+            "--alpha", alpha, low=0, open_low=True, remedy="write a number such as 1e-4, or leave it out to have it chosen"
+        )
+    with nullcontext() if as_json else spinner("Choosing rows ..."):
+        comparison = compare(load(seed), budget, alpha, seed)
+    if as_json:
+        print(json.dumps(asdict(comparison), allow_nan=False))
+    else:
+        from rich.console import Console
+
+        show(comparison, Console(highlight=False))
+
+
+def spinner(text: str) -> AbstractContextManager[Any]:
+    """A sign of life on a terminal, nothing in a pipe."""
+    from rich.console import Console
+
+    return Console(stderr=True).status(text) if sys.stdout.isatty() and sys.stderr.isatty() else nullcontext()
+
+
+def load(seed: int) -> Split:
+    """The diabetes data in three equal parts."""
+    from sklearn.datasets import load_diabetes
+
+    X, y = load_diabetes(return_X_y=True)
+    order = np.random.default_rng(seed).permutation(len(X))
+    train, validation, test = (np.sort(part) for part in np.array_split(order, 3))
+    return Split(X, y, train, validation, test)
+
+
+def compare(split: Split, budget: int | float, alpha: float | None, seed: int) -> Comparison:
+    """Each method on the same rows, the baselines with the number of evaluations that penalize used."""
+    data = (split.X[split.train], split.y[split.train], split.X[split.validation], split.y[split.validation])
+    problem = RidgeDistillation(*data, budget=budget, alpha=alpha)
+    penalize = solve("penalize", split, problem, seed=seed)
+    baselines = [solve(name, split, problem, seed=seed, max_evaluations=penalize.evaluations) for name in BASELINES]
+    return Comparison(
+        data="diabetes",
+        train=split.train.tolist(),
+        validation=split.validation.tolist(),
+        test=split.test.tolist(),
+        budget=problem.theta_set.k,
+        seed=seed,
+        methods=[all_rows(split, problem), *baselines, penalize],
+        random_rows_test_rmse=random_rows(split, problem, seed),
+    )
+
+
+def solve(method: str, split: Split, problem: RidgeDistillation, **keywords: Any) -> Line:
+    """Run one method and retrain on its answer."""
+    began = time.perf_counter()
+    if method in BASELINES:
+        result = relax_and_round(problem, rounding=BASELINES[method], **keywords)
+    else:
+        result = relax_and_penalize(problem, **keywords)
+    seconds = time.perf_counter() - began
+    alpha = problem.alpha if isinstance(problem.alpha, float) else float(result.lam)
+    how = {"status": result.status.value, "evaluations": result.n_evaluations, "seconds": seconds, "message": result.message}
+    return line(method, split, result.theta, alpha, **how)
+
+
+def all_rows(split: Split, problem: RidgeDistillation) -> Line:
+    """The reference: train on everything."""
+    began = time.perf_counter()
+    theta = np.ones(len(split.train), dtype=bool)
+    alpha, evaluations = best_alpha(problem, theta)
+    seconds = time.perf_counter() - began
+    return line(
+        "all rows", split, theta, alpha, status=None, evaluations=evaluations, seconds=seconds, message="nothing to choose"
+    )
+
+
+def random_rows(split: Split, problem: RidgeDistillation, seed: int) -> float:
+    """The mean test error of as many rows drawn at random, with the best alpha for each draw."""
+    rng = np.random.default_rng(seed)
+    rows = np.arange(len(split.train))
+    draws = [np.isin(rows, rng.choice(rows, problem.theta_set.k, replace=False)) for _ in range(RANDOM_DRAWS)]
+    return float(np.mean([split.rmse(split.test, theta, best_alpha(problem, theta)[0]) for theta in draws]))
+
+
+def best_alpha(problem: RidgeDistillation, theta: NDArray[np.bool_]) -> tuple[float, int]:
+    """The alpha with the least validation error for given rows, or the fixed one; and how many were tried."""
+    from scipy.optimize import minimize_scalar
+
+    if isinstance(problem.alpha, float):
+        return problem.alpha, 1
+    v, bounds = theta.astype(np.float64), np.log(problem.alpha)
+    best = minimize_scalar(lambda t: problem.evaluate(v, np.exp(t), gradient=False).value, bounds=bounds, method="bounded")
+    return float(np.exp(best.x)), int(best.nfev)
+
+
+def line(method: str, split: Split, weights: NDArray[Any], alpha: float, **how: Any) -> Line:
+    """A line with errors from retraining."""
+    return Line(
+        method=method,
+        validation_rmse=split.rmse(split.validation, weights, alpha),
+        test_rmse=split.rmse(split.test, weights, alpha),
+        rows=int(np.count_nonzero(weights)),
+        alpha=alpha,
+        selected=split.train[weights > 0].tolist(),
+        weights=None if weights.dtype == np.bool_ else weights[weights > 0].tolist(),
+        **how,
+    )
+
+
+def show(comparison: Comparison, console: "Console") -> None:
+    """The task, the table and what it says."""
+    k, m = comparison.budget, len(comparison.train)
+    console.print(
+        "\nThe data: 10 measurements of each of 442 patients, and how far their diabetes had advanced a year later.\n"
+        f"The task: keep only {k} of {m} training rows, chosen such that a ridge regression trained on them predicts "
+        f"{len(comparison.validation)} validation rows best. {len(comparison.test)} test rows play no part in the choice.\n"
+    )
+    console.print(table(comparison))
+    console.print(
+        "\nRMSE is the typical error of a prediction: lower is better. Each is measured by training scikit-learn's Ridge anew.\n"
+        "relax, simple and top-k may use as many evaluations as penalize, and stop once they no longer improve.\n"
+    )
+    for sentence in conclusions(comparison):
+        console.print(sentence)
+
+
+def table(comparison: Comparison) -> "Table":
+    """One line per method."""
+    from rich import box
+    from rich.table import Table
+
+    out = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
+    out.add_column("method")
+    for name in ("validation RMSE", "test RMSE", "rows"):
+        out.add_column(name, justify="right")
+    out.add_column("status")
+    for name in ("evaluations", "seconds"):
+        out.add_column(name, justify="right")
+    for it in comparison.methods:
+        errors = ["no rows" if error is None else f"{error:.2f}" for error in (it.validation_rmse, it.test_rmse)]
+        out.add_row(
+            it.method, *errors, str(it.rows), (it.status or "reference").lower(), str(it.evaluations), f"{it.seconds:.2f}"
+        )
+    return out
+
+
+def conclusions(comparison: Comparison) -> list[str]:
+    """What the table says, in words."""
+    by_name = {it.method: it for it in comparison.methods}
+    reference, relax, simple, best = (by_name[name] for name in ("all rows", "relax", "simple", "penalize"))
+    assert reference.test_rmse is not None
+    assert best.test_rmse is not None
+    more = best.test_rmse / reference.test_rmse - 1
+    against = f"{abs(more):.0%} {'above' if more > 0 else 'below'}" if round(100 * more) else "practically"
+    k = comparison.budget
+    said = [
+        f"Trained on the {counted(k)} that penalize keeps, the model has a test error of {best.test_rmse:.1f}, "
+        f"{against} the {reference.test_rmse:.1f} of all {reference.rows} rows; "
+        f"{counted(k)} drawn at random: {comparison.random_rows_test_rmse:.1f} on average.",
+        f"relax only weights the rows ({counted(relax.rows)} above 0), which is not yet a choice.",
+    ]
+    if simple.status == Status.INFEASIBLE:
+        said.append(f"simple rounds each weight on its own, which here leaves {counted(simple.rows)} instead of {k}.")
+    return said
+
+
+def counted(rows: int) -> str:
+    """A number of rows in words."""
+    return "1 row" if rows == 1 else f"{rows or 'no'} rows"

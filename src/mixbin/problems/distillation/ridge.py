@@ -1,0 +1,281 @@
+"""Which rows to train a ridge regression on (SPEC section 3): J(v, s), its exact gradient and the model itself.
+
+Throughout, z = (x, y) is a row with its targets appended. With K = [-W, I] the model misses K (z - zbar) at a row z, so one Gram
+matrix of the z's gives both covariances of the closed form, and the validation set enters only through its mean and its R factor.
+"""
+
+import hashlib
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import cho_solve
+
+from mixbin import _validate as check
+from mixbin._validate import Floats
+from mixbin.errors import DivergedError, InvalidInput
+from mixbin.problem import Evaluation, Indices, Warm
+from mixbin.sets import Box, Budget
+from mixbin.sets.budget import resolve_budget
+
+DEFAULT_ALPHA_RANGE = (1e-6, 1e2)
+"""The range of alpha that None stands for, in units of the mean variance of the columns of X."""
+
+BLOCK_ENTRIES = 2**20
+"""Rows are weighted and multiplied in blocks of this many numbers, so that no second copy of the data is ever made."""
+
+
+class _Fit(NamedTuple):
+    """The lower level's solution for one (v, alpha)."""
+
+    K: Floats  # (e, d + e): [-W, I]
+    mean: Floats  # (d + e,): the weighted mean of the rows, relative to the problem's centre
+    total: float  # sum v
+    rows: int  # rows with v > 0
+    factor: tuple[NDArray[np.floating], bool]  # the Cholesky factor of M as cho_solve takes it
+
+
+class RidgeDistillation:
+    """Choose the rows whose ridge regression predicts a validation set best.
+
+    The lower level is (W, b)(v) = argmin 1/m sum_i v_i |W x_i + b - y_i|^2 + alpha |W|^2, the upper level
+    J(v, alpha) = 1/(2n) sum_j |W x_j + b - y_j|^2 over the validation rows. On selected rows this is scikit-learn's
+    ``Ridge(alpha=m * alpha)``, where m counts all candidate rows, not the selected ones.
+
+    Parameters
+    ----------
+    X : array of shape (m, d)
+        The candidate rows. They are copied; float32 becomes float64.
+    y : array of shape (m,) or (m, e)
+        One target or several.
+    X_val : array of shape (n, d)
+        The validation rows.
+    y_val : array of shape (n,) or (n, e)
+        Their targets.
+    budget : int or float, default 0.1
+        How many rows to keep: a count, or a fraction in (0, 1] of the candidate rows.
+    alpha : float, pair of floats or None, default None
+        The strength of the ridge penalty. A number fixes it; a pair (low, high) makes it the continuous variable ``lam``,
+        optimised together with the rows; None is the pair (1e-6, 1e2) times the mean variance of the columns of X.
+
+    Attributes
+    ----------
+    theta_set : Budget
+        Where the row weights v live.
+    lam_set : Box
+        Where alpha lives: shape (), in logarithmic scale; without dimensions when alpha is fixed.
+    alpha : float or tuple of two floats
+        The number or the pair in use.
+
+    Examples
+    --------
+    >>> import numpy as np, mixbin as mb
+    >>> rng = np.random.default_rng(0)
+    >>> X, X_val = rng.normal(size=(60, 3)), rng.normal(size=(30, 3))
+    >>> problem = mb.RidgeDistillation(X, X @ [1.0, 2.0, 3.0], X_val, X_val @ [1.0, 2.0, 3.0], budget=6, alpha=1e-3)
+    >>> int(mb.relax_and_penalize(problem, seed=0).theta.sum())
+    6
+    """
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        X_val: ArrayLike,
+        y_val: ArrayLike,
+        budget: int | float = 0.1,
+        alpha: float | tuple[float, float] | None = None,
+    ) -> None:
+        X, y, X_val, y_val = _checked_data(X, y, X_val, y_val)
+        fixed_or_range = _checked_alpha(alpha)
+        self.theta_set = Budget(len(X), resolve_budget("budget", budget, len(X)))
+        self.n_features = X.shape[1]
+        self._one_target = y.ndim == 1
+
+        # Centred once on the plain mean: large offsets (years, timestamps) would cost digits in every product below.
+        with np.errstate(over="ignore", invalid="ignore"):
+            Z = _joined(X, y)
+            self._centre = Z.mean(axis=0)
+            Z -= self._centre
+            variances = np.einsum("ij,ij->j", Z, Z) / len(Z)
+            Z_val = _joined(X_val, y_val)
+            Z_val -= self._centre
+            self._val_mean = Z_val.mean(axis=0)
+            Z_val -= self._val_mean
+            val_variances = np.einsum("ij,ij->j", Z_val, Z_val)
+        for names, spread in (("X and y", variances), ("X_val and y_val", val_variances)):
+            if not check.is_finite(spread):
+                raise InvalidInput(f"{names} must have squares that fit in float64, got columns that overflow; rescale them")
+        self._Z = Z
+        # |R w| = |Z_val w| / sqrt(n) for every w, to rounding and without squaring, at a cost that no longer grows with n.
+        self._R = (np.linalg.qr(Z_val, mode="r") if len(Z_val) > Z_val.shape[1] else Z_val) / np.sqrt(len(Z_val))
+        self._val_digest = _digest(X_val, y_val)
+
+        self.alpha = _default_range(variances[: self.n_features]) if fixed_or_range is None else fixed_or_range
+        self.lam_set = Box.empty() if isinstance(self.alpha, float) else Box(*self.alpha, log=True)
+
+    def evaluate(self, theta: Floats, lam: Floats, *, warm: Warm | None = None, gradient: bool = True) -> Evaluation:
+        """J at the row weights ``theta`` and the penalty ``lam``; +inf with zero gradients when no row is selected."""
+        fit = self._fit(theta, lam)
+        if fit is None:
+            zeros = np.zeros(self.theta_set.shape), np.zeros(self.lam_set.shape)
+            return Evaluation(np.inf, zeros[0] if gradient else None, zeros[1] if gradient else None, info={"rows": 0.0})
+        # Minus the residuals r_j of SPEC, split into their mean and the rest.
+        missed_mean = fit.K @ (self._val_mean - fit.mean)
+        missed = self._R @ fit.K.T
+        value = 0.5 * float(np.vdot(missed, missed) + np.vdot(missed_mean, missed_mean))
+        grad_theta, grad_lam = self._gradients(fit, missed, missed_mean) if gradient else (None, None)
+        return Evaluation(value, grad_theta, grad_lam, info={"rows": float(fit.rows)})
+
+    def model(self, theta: ArrayLike, lam: ArrayLike = ()) -> tuple[Floats, Floats | float]:
+        """The ridge regression trained with (theta, lam).
+
+        Returns
+        -------
+        coef : array of shape (d,), or (e, d) when y has two dimensions
+        intercept : float, or array of shape (e,)
+        """
+        fit = self._fit(theta, lam)
+        if fit is None:
+            raise InvalidInput("theta must select at least one row, got none; use top-k rounding or a larger budget")
+        d = self.n_features
+        coef = -fit.K[:, :d]
+        mean = self._centre + fit.mean
+        intercept = mean[d:] - coef @ mean[:d]
+        return (coef[0], float(intercept[0])) if self._one_target else (coef, intercept)
+
+    def fingerprint(self) -> str:
+        """A hash of the data and the settings, for checkpoints."""
+        settings = f"RidgeDistillation 1 {self.theta_set!r} {self.alpha!r} {self._one_target} {self._val_digest}"
+        return _digest(self._Z, self._centre, settings=settings)
+
+    def _fit(self, theta: ArrayLike, lam: ArrayLike) -> _Fit | None:
+        """The closed form of the lower level; None when no row has weight."""
+        v = check.array("theta", theta, shape=self.theta_set.shape)
+        if v.min() < 0:
+            raise InvalidInput(f"theta must not be negative, got {v.min():g} at index {v.argmin()}; project it on theta_set")
+        alpha = self._alpha(lam)
+        total = float(v.sum())
+        if total == 0:
+            return None
+        d = self.n_features
+        mean = v @ self._Z / total
+        rows = np.flatnonzero(v)
+        S = self._gram(rows, v[rows], mean)
+        M = S[:d, :d]
+        M[np.diag_indices(d)] += alpha
+        try:
+            # NumPy's Cholesky, not SciPy's: each brings its own BLAS threads, which spin and slow down the other's products.
+            factor = (np.linalg.cholesky(M).T, False)
+        except np.linalg.LinAlgError:
+            raise DivergedError(
+                f"the ridge system is singular at alpha = {alpha:g}; raise alpha or rescale the columns of X"
+            ) from None
+        W = cho_solve(factor, S[:d, d:], check_finite=False).T
+        return _Fit(np.hstack([-W, np.eye(len(W))]), mean, total, len(rows), factor)
+
+    def _gram(self, rows: Indices, weights: Floats, mean: Floats) -> Floats:
+        """1/m sum v_i zhat_i zhat_i', from centred rows: subtracting the means' outer product would cancel digits."""
+        columns = self._Z.shape[1]
+        step = max(1, BLOCK_ENTRIES // columns)
+        roots = np.sqrt(weights / len(self._Z))[:, None]
+        buffer = np.empty((min(step, len(rows)), columns))
+        S = np.zeros((columns, columns))
+        for i in range(0, len(rows), step):
+            part = rows[i : i + step]
+            block = np.take(self._Z, part, axis=0, out=buffer[: len(part)], mode="clip")
+            block -= mean
+            block *= roots[i : i + step]
+            S += block.T @ block
+        return S
+
+    def _gradients(self, fit: _Fit, missed: Floats, missed_mean: Floats) -> tuple[Floats, Floats]:
+        """dJ/dv in all coordinates at once, and dJ/dalpha = -<A, W>."""
+        d, e = self.n_features, len(fit.K)
+        gamma = -missed.T @ self._R[:, :d] - np.outer(missed_mean, self._val_mean[:d] - fit.mean[:d])
+        A = cho_solve(fit.factor, gamma.T, check_finite=False).T
+        # One pass over all rows; the thin factor on the left is what BLAS handles well.
+        both = np.vstack([fit.K, np.hstack([A, np.zeros((e, e))])])
+        out = both @ self._Z.T
+        out -= (both @ fit.mean)[:, None]
+        missed_rows, a_rows = out[:e], out[e:]
+        a_rows /= len(self._Z)
+        a_rows -= missed_mean[:, None] / fit.total
+        grad_theta = np.einsum("ij,ij->j", missed_rows, a_rows)
+        grad_lam = np.asarray(np.vdot(A, fit.K[:, :d])) if self.lam_set.size else np.empty(0)
+        return grad_theta, grad_lam
+
+    def _alpha(self, lam: ArrayLike) -> float:
+        """The penalty at ``lam``, or the fixed one."""
+        lam = check.array("lam", lam, shape=self.lam_set.shape)
+        if isinstance(self.alpha, float):
+            return self.alpha
+        return check.real("lam", float(lam), low=0, open_low=True, remedy="project it on lam_set")
+
+
+def _checked_data(X: ArrayLike, y: ArrayLike, X_val: ArrayLike, y_val: ArrayLike) -> tuple[Floats, Floats, Floats, Floats]:
+    """The four arrays in float64, each with the shape that the others ask for."""
+    X, X_val = _table("X", X), _table("X_val", X_val)
+    y, y_val = _targets("y", y, "X", len(X)), _targets("y_val", y_val, "X_val", len(X_val))
+    if X_val.shape[1] != X.shape[1]:
+        raise InvalidInput(
+            f"X_val must have the columns of X, got {X_val.shape[1]} columns against {X.shape[1]}; "
+            "pass the same features in the same order"
+        )
+    if y_val.shape[1:] != y.shape[1:]:
+        raise InvalidInput(f"y_val must have the targets of y, got shape {y_val.shape} against {y.shape}; shape them alike")
+    return X, y, X_val, y_val
+
+
+def _table(name: str, value: ArrayLike) -> Floats:
+    if hasattr(value, "toarray"):
+        raise InvalidInput(f"{name} must be a dense array, got a sparse {type(value).__name__}; pass {name}.toarray()")
+    x = check.array(name, value)
+    if x.ndim != 2 or 0 in x.shape:
+        raise check.fail(name, x, "a table of shape (rows, columns), neither of them 0", "reshape it or check how it was read")
+    return x
+
+
+def _targets(name: str, value: ArrayLike, table: str, rows: int) -> Floats:
+    y = check.array(name, value)
+    if y.ndim not in (1, 2) or len(y) != rows or 0 in y.shape:
+        raise check.fail(name, y, f"an array of shape ({rows},) or ({rows}, targets)", f"give one target per row of {table}")
+    return y
+
+
+def _joined(X: Floats, y: Floats) -> Floats:
+    """The rows z = (x, y), one after the other in memory whatever the layout of X, since rows are what is gathered later."""
+    Z = np.empty((len(X), X.shape[1] + (1 if y.ndim == 1 else y.shape[1])))
+    Z[:, : X.shape[1]] = X
+    Z[:, X.shape[1] :] = y.reshape(len(X), -1)
+    return Z
+
+
+def _checked_alpha(alpha: object) -> float | tuple[float, float] | None:
+    if alpha is None:
+        return None
+    remedy = "pass a number to fix it, a pair (low, high) to optimise it, or None"
+    if not isinstance(alpha, (tuple, list, np.ndarray)) or np.ndim(alpha) == 0:
+        return check.real("alpha", alpha, low=0, open_low=True, remedy=remedy)
+    if len(alpha) != 2:
+        raise check.fail("alpha", alpha, "a pair (low, high)", remedy)
+    low, high = (check.real(f"alpha[{i}]", bound, low=0, open_low=True, remedy=remedy) for i, bound in enumerate(alpha))
+    if low >= high:
+        raise check.fail("alpha", alpha, "a pair with low below high", "swap them, or pass one number to fix it")
+    return low, high
+
+
+def _default_range(variances: Floats) -> tuple[float, float]:
+    scale = float(variances.mean())
+    if scale <= 0:
+        raise InvalidInput("alpha=None needs a column of X that varies, got constant columns only; pass a number or check X")
+    low, high = DEFAULT_ALPHA_RANGE
+    return low * scale, high * scale
+
+
+def _digest(*arrays: Floats, settings: str = "") -> str:
+    h = hashlib.blake2b(settings.encode(), digest_size=16)
+    for x in arrays:
+        h.update(f"{x.shape}{x.dtype.str}".encode())
+        h.update(np.ascontiguousarray(x).data)
+    return h.hexdigest()

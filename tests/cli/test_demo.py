@@ -1,0 +1,264 @@
+"""``mixbin demo`` as a person and as a program meet it; its numbers computed again from the row numbers it prints."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.linear_model import Ridge
+from typer.testing import CliRunner
+
+import mixbin
+from mixbin.cli import app, parse_budget
+from mixbin.cli.demo import Comparison, Line, conclusions, load, table
+from mixbin.errors import DivergedError, InvalidInput
+
+ROOT = Path(__file__).resolve().parents[2]
+METHODS = ["all rows", "relax", "simple", "top-k", "penalize"]
+# Nothing is left to choose, so that every method ends at once.
+QUICK = ["demo", "--budget", "100%", "--alpha", "1e-3"]
+
+
+def invoke(*args):
+    return CliRunner(env={"COLUMNS": "80"}).invoke(app, list(args), prog_name="mixbin")
+
+
+def summary(*args):
+    got = invoke("demo", "--json", *args)
+    assert got.exit_code == 0, got.stderr
+    assert got.stderr == ""
+    assert got.stdout.count("\n") == 1
+    return json.loads(got.stdout)
+
+
+@pytest.fixture(scope="module")
+def default():
+    """The answer of the command as a process of its own, in a pipe."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(
+        [sys.executable, "-m", "mixbin", "demo", "--json"], capture_output=True, text=True, env=env, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert done.stdout.count("\n") == 1
+    return json.loads(done.stdout)
+
+
+def test_parts_are_disjoint_and_complete(default):
+    parts = [default[name] for name in ("train", "validation", "test")]
+    assert [len(part) for part in parts] == [148, 147, 147]
+    assert sorted(np.concatenate(parts)) == list(range(442))
+
+
+def test_every_method_reports(default):
+    by_name = {line["method"]: line for line in default["methods"]}
+    assert list(by_name) == METHODS
+    assert default["budget"] == 15
+    assert by_name["all rows"]["selected"] == default["train"]
+    for name in ("top-k", "penalize"):
+        assert by_name[name]["rows"] == len(by_name[name]["selected"]) == 15
+    assert by_name["penalize"]["status"] == "BINARY"
+    assert by_name["relax"]["status"] == "RELAXED"
+    assert by_name["simple"]["rows"] == 15 or by_name["simple"]["status"] == "INFEASIBLE"
+    for name in ("relax", "simple", "top-k"):
+        assert by_name[name]["evaluations"] <= by_name["penalize"]["evaluations"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_errors_are_those_of_ridge_trained_on_the_printed_rows(default, method):
+    X, y = load_diabetes(return_X_y=True)
+    line = next(line for line in default["methods"] if line["method"] == method)
+    rows = line["selected"]
+    assert set(rows) <= set(default["train"])
+    assert line["rows"] == len(rows)
+    if not rows:
+        assert line["validation_rmse"] is None
+        assert line["test_rmse"] is None
+        return
+    model = Ridge(alpha=148 * line["alpha"]).fit(X[rows], y[rows], sample_weight=line["weights"])
+    for part in ("validation", "test"):
+        error = np.sqrt(np.mean((model.predict(X[default[part]]) - y[default[part]]) ** 2))
+        np.testing.assert_allclose(line[f"{part}_rmse"], error, rtol=1e-10)
+
+
+def test_weights_of_the_relaxed_answer_use_the_budget(default):
+    relax = next(line for line in default["methods"] if line["method"] == "relax")
+    np.testing.assert_allclose(sum(relax["weights"]), default["budget"], rtol=1e-9)
+
+
+def test_penalize_finds_rows_that_matter(default):
+    penalize = default["methods"][-1]
+    assert penalize["test_rmse"] < default["random_rows_test_rmse"]
+
+
+def test_same_seed_same_numbers(default):
+    again = summary("--seed", "0")
+    for line in again["methods"]:
+        del line["seconds"]
+    kept = [{name: value for name, value in line.items() if name != "seconds"} for line in default["methods"]]
+    assert again == {**default, "methods": kept}
+
+
+def test_another_seed_splits_otherwise():
+    assert not np.array_equal(load(0).train, load(1).train)
+
+
+def test_a_fixed_alpha_is_used_by_all():
+    got = summary("--budget", "5%", "--alpha", "1e-3")
+    assert got["budget"] == 7
+    assert {line["alpha"] for line in got["methods"]} == {1e-3}
+
+
+def test_table_in_a_pipe():
+    got = invoke(*QUICK)
+    assert got.exit_code == 0
+    assert got.stderr == ""
+    assert "\x1b" not in got.stdout
+    assert max(map(len, got.stdout.splitlines())) <= 80
+    lines = got.stdout.splitlines()
+    assert [name for name in METHODS if any(line.startswith(name + "  ") for line in lines)] == METHODS
+    header = next(line for line in lines if line.startswith("method"))
+    for column in ("validation RMSE", "test RMSE", "rows", "status", "evaluations", "seconds"):
+        assert column in header
+    assert "keep only 148 of 148 training rows" in " ".join(got.stdout.split())
+
+
+def line_of(method, rmse, rows, status):
+    return Line(method, rmse, rmse, rows, 1e-4, status, 10, 0.1, "", list(range(rows)), None)
+
+
+def comparison_with(simple, penalize_rmse=51.0):
+    lines = [
+        line_of("all rows", 50.0, 40, None),
+        line_of("relax", 49.0, 40, "RELAXED"),
+        simple,
+        line_of("top-k", 52.0, 4, "REPAIRED"),
+        line_of("penalize", penalize_rmse, 4, "BINARY"),
+    ]
+    return Comparison("diabetes", list(range(40)), [40], [41], 4, 0, lines, 60.0)
+
+
+@pytest.mark.parametrize(
+    ("simple", "cell", "sentence"),
+    [
+        (line_of("simple", None, 0, "INFEASIBLE"), "no rows", "leaves no rows instead of 4"),
+        (line_of("simple", 70.0, 1, "INFEASIBLE"), "70.00", "leaves 1 row instead of 4"),
+        (line_of("simple", 52.0, 4, "REPAIRED"), "52.00", None),
+    ],
+)
+def test_simple_rounding_off_the_budget_is_told(simple, cell, sentence):
+    comparison = comparison_with(simple)
+    assert list(table(comparison).columns[1].cells)[2] == cell
+    said = " ".join(conclusions(comparison))
+    assert sentence in said if sentence else "instead of" not in said
+
+
+@pytest.mark.parametrize(
+    ("rmse", "words"), [(51.0, "51.0, 2% above the 50.0"), (47.5, "47.5, 5% below the 50.0"), (50.1, "practically the 50.0")]
+)
+def test_the_conclusion_follows_the_numbers(rmse, words):
+    assert words in conclusions(comparison_with(line_of("simple", 52.0, 4, "REPAIRED"), rmse))[0]
+
+
+def test_version():
+    got = invoke("--version")
+    assert (got.exit_code, got.stdout) == (0, f"mixbin {mixbin.__version__}\n")
+
+
+@pytest.mark.parametrize(
+    ("args", "example"), [((), "mixbin demo"), (("--help",), "mixbin demo"), (("demo", "--help"), "mixbin demo --budget 30")]
+)
+def test_help_shows_an_example(args, example):
+    got = invoke(*args)
+    assert got.exit_code == 0
+    assert f"Example: {example}" in got.stdout
+
+
+def test_help_is_quick():
+    """Nothing heavy is imported to show help."""
+    code = (
+        "import sys; from mixbin.cli import app; sys.argv = ['mixbin', 'demo', '--help']\n"
+        "try: app()\nexcept SystemExit: pass\n"
+        "print([name for name in ('numpy', 'scipy', 'sklearn', 'pandas') if name in sys.modules])"
+    )
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=60)
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("demo", "--budget", "some"), "--budget must be a number of rows, got 'some'; write a percentage such as 10%"),
+        (("demo", "--budget", "150%"), "--budget must be above 0 and at most 100%, got '150%'"),
+        (("demo", "--budget", "0%"), "--budget must be above 0"),
+        (("demo", "--budget", "nan"), "--budget must be above 0"),
+        (("demo", "--budget", "0"), "budget must be a whole number from 1 to 148, got 0"),
+        (("demo", "--budget", "149"), "budget must be a whole number from 1 to 148, got 149"),
+        (("demo", "--budget", "0.001"), "budget must be a fraction that gives at least one of 148"),
+        (("demo", "--alpha", "0"), "--alpha must be a finite number greater than 0, got 0.0"),
+        (("demo", "--alpha", "nan"), "--alpha must be a finite number"),
+        (("demo", "--alpha", "x"), "Invalid value for '--alpha'"),
+        (("demo", "--seed", "-1"), "Invalid value for '--seed'"),
+        (("demo", "--bogus"), "No such option: --bogus"),
+        (("demo", "more"), "unexpected extra argument"),
+        (("dem",), "No such command 'dem'"),
+    ],
+)
+def test_bad_options_get_one_line_and_exit_code_2(args, message):
+    got = invoke(*args)
+    assert got.exit_code == 2
+    assert got.stdout == ""
+    assert got.stderr.count("\n") == 1
+    assert got.stderr.startswith("mixbin: ")
+    assert message in got.stderr
+
+
+def test_what_cannot_be_solved_gets_exit_code_1(monkeypatch):
+    def diverge(*args, **kwargs):
+        raise DivergedError("value is nan in evaluation 3;\n raise alpha")
+
+    monkeypatch.setattr("mixbin.cli.demo.relax_and_penalize", diverge)
+    got = invoke(*QUICK)
+    assert got.exit_code == 1
+    assert got.stdout == ""
+    assert got.stderr == "mixbin: value is nan in evaluation 3; raise alpha\n"
+
+
+def test_a_bug_is_not_dressed_up_as_bad_input(monkeypatch):
+    def broken(*args, **kwargs):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("mixbin.cli.demo.relax_and_penalize", broken)
+    assert isinstance(invoke(*QUICK).exception, ZeroDivisionError)
+
+
+@pytest.mark.parametrize(
+    ("text", "budget"),
+    [
+        ("10%", 0.1),
+        ("12.5%", 0.125),
+        ("100%", 1.0),
+        (" 30 ", 30),
+        ("1", 1),
+        ("0.1", 0.1),
+        ("1.0", 1.0),
+        ("1e-1", 0.1),
+        ("+5", 5),
+        ("5 %", 0.05),
+    ],
+)
+def test_budgets_as_typed(text, budget):
+    got = parse_budget(text)
+    assert got == budget
+    assert type(got) is type(budget)
+
+
+@pytest.mark.parametrize("text", ["", "%", "ten", "10%%", "1,5%", "inf", "-10%", "1.5", "²"])
+def test_bad_budgets_as_typed(text):
+    with pytest.raises(InvalidInput, match="--budget must be"):
+        parse_budget(text)
