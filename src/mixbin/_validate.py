@@ -117,17 +117,10 @@ def generator(name: str, seed: object) -> np.random.Generator:
     return np.random.default_rng(whole(name, seed, low=0, remedy="pass None, a seed such as 0, or a numpy Generator"))
 
 
-ROUNDING = 1e-9
-"""What membership of a set forgives, relative to the size of the constraint."""
-
-
-def in_unit_box(x: Floats) -> bool:
-    """Whether all entries lie in [0, 1], up to rounding."""
-    return x.size == 0 or bool(x.min() >= -ROUNDING and x.max() <= 1.0 + ROUNDING)
-
-
 def binary(name: str, value: object, *, shape: tuple[int, ...]) -> NDArray[np.bool_]:
     """A boolean array of that shape; numbers must be exactly 0 or 1."""
+    if isinstance(value, np.ndarray) and value.dtype == np.bool_ and value.shape == shape:
+        return value
     x = array(name, value, shape=shape)
     ones = np.asarray(x == 1.0)
     if not np.all(ones | (x == 0.0)):

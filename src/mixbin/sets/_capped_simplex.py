@@ -2,8 +2,8 @@
 
 The projection of a is clip(a - t, 0, 1) where t solves g(t) = sum clip(a - t, 0, 1) = k. g is piecewise linear and falls, with
 breakpoints a_i (entry i reaches 0) and a_i - 1 (it leaves 1), and t lies within 1 below the k-th largest entry (Kiwiel's search).
-For long vectors a sample gives a bracket of t that is narrow and almost certainly right; one pass over a evaluates g at its low end
-exactly and keeps the few breakpoints inside. Where the sample misled, the bracket of the k-th largest entry holds for certain.
+For long vectors a sample gives a bracket of t that is narrow and almost certainly right; one pass over a evaluates g at its low
+end exactly and keeps the few breakpoints inside. Where the sample misled, the bracket of the k-th largest entry is certain.
 """
 
 import math
@@ -17,7 +17,7 @@ BLOCK = 1 << 15
 """Entries per step of a pass, so that its buffers stay in the cache."""
 SAMPLE = 1 << 16
 """Entries that are looked at first; vectors up to twice as long are sorted instead."""
-MANY = SAMPLE // 32
+MANY = SAMPLE // 12
 """With more sampled breakpoints than this in the bracket, another pass to narrow it costs less than keeping them."""
 FEW = 1 << 10
 """So many breakpoints are merged at once; more are first halved at a median."""
@@ -72,12 +72,20 @@ def project_capped_simplex(a: Floats, k: int) -> Floats:
         if abs(residual) <= 4.0 * TOLERANCE * k:
             return out
         del out
-    ordered = sample if sample.size == a.size else np.partition(a, a.size - k)
-    bracket = _certain_bracket(ordered, k)
-    del ordered
-    piece = _search(a, k, bracket)
+    # Few entries are searched in sorted order, which is faster; the k-th largest of many is found without sorting.
+    few = sample.size == a.size
+    bracket = _certain_bracket(sample if few else np.partition(a, a.size - k), k)
+    piece = _search(sample if few else a, k, bracket)
     assert piece is not None, "the bracket of the k-th largest entry holds by proof"
     return _clipped(a, k, piece, snap)[0]
+
+
+def project_at_most(a: Floats, k: int) -> Floats:
+    """The point of {0 <= x <= 1, sum x <= k} nearest to a finite vector: its own entries clipped, if they keep to the budget."""
+    buffer = np.empty(min(BLOCK, a.size))
+    blocks = (a[i : i + BLOCK] for i in range(0, a.size, BLOCK))
+    total = math.fsum(_fill(buffer[: block.size], block, 0.0, 0.0) for block in blocks)
+    return np.asarray(np.clip(a, 0.0, 1.0)) if total <= (1.0 + TOLERANCE) * k else project_capped_simplex(a, k)
 
 
 def _sample(a: Floats) -> Floats:
@@ -164,7 +172,10 @@ def _sampled_piece(a: Floats, k: int, sample: Floats) -> _Piece | None:
     """The multiplier from a bracket that the sample suggests, or None where the sample misled."""
     per_entry = sample.size / a.size
     low, high = _sampled_ends(sample, k * per_entry)
-    low, high = max(low, float(a.min()) - 1.0) if low == -math.inf else low, float(a.max()) if high == math.inf else high
+    if low == -math.inf:
+        low = float(a.min()) - 1.0
+    if high == math.inf:
+        high = float(a.max())
     inside = _inside(sample, low, high)
     while inside.size > MANY:
         pivot = float(np.partition(inside, inside.size // 2)[inside.size // 2])
@@ -188,7 +199,7 @@ def _sampled_ends(sample: Floats, expected: float) -> tuple[float, float]:
 def _narrowed(sample: Floats, pivot: float, excess: float, low: float, high: float) -> tuple[float, float]:
     """The bracket after g(pivot) is known: on one side of it, as far as the sample falls by the excess.
 
-    From the pivot to t an entry changes by at most their distance, so that the sample's error is far smaller than that of g itself.
+    From the pivot to t no entry changes by more than their distance: the sample's error is far smaller than that of g itself.
     """
     target = _total(sample, pivot) - excess
     distance = abs(_multiplier(sample, target) - pivot)
@@ -201,15 +212,17 @@ def _multiplier(sample: Floats, count: float) -> float:
     """Where a sorted vector's own g meets ``count``."""
     if not 0.0 < count <= sample.size:
         return math.inf if count <= 0.0 else -math.inf
-    piece = _search(sample, count, _certain_bracket(sample, count))
-    assert piece is not None
-    return piece.centre + (piece.left + piece.step)
+    bracket = _certain_bracket(sample, count)
+    piece = _search(sample, count, bracket)
+    # Only its high end can be missed, by rounding, when the count is barely more than a whole number.
+    return bracket.centre if piece is None else bracket.centre + (piece.left + piece.step)
 
 
 def _inside(sample: Floats, low: float, high: float) -> Floats:
-    """The breakpoints of a sorted vector strictly between ``low`` and ``high``."""
-    ends = [sample[np.searchsorted(sample, low + shift, side="right") : np.searchsorted(sample, high + shift)] - shift for shift in (0.0, 1.0)]
-    return np.concatenate(ends)
+    """The breakpoints of the sample strictly between ``low`` and ``high``."""
+    # Compared as they are rounded: a pivot taken from them must be outside every bracket that ends at it.
+    points = np.concatenate([sample, sample - 1.0])
+    return points[(points > low) & (points < high)]
 
 
 def _total(sample: Floats, t: float) -> float:
@@ -235,15 +248,16 @@ def _clipped(a: Floats, k: int, piece: _Piece, snap: bool) -> tuple[Floats, floa
     while abs(residual) > TOLERANCE * k:
         better = rest + residual / piece.free
         last, residual = residual, _fill(out, a, t, better) - k
-        if abs(residual) >= abs(last):
-            residual = _fill(out, a, t, rest) - k
+        if abs(residual) > abs(last) / 2.0:
+            if abs(residual) > abs(last):
+                residual = _fill(out, a, t, rest) - k
             break
         rest = better
     return out, residual
 
 
 def _two_sum(p: float, q: float) -> tuple[float, float]:
-    """p + q rounded, and the rounding error (Knuth)."""
+    """The sum rounded, and the rounding error (Knuth)."""
     s = p + q
     back = s - p
     return s, (p - (s - back)) + (q - back)

@@ -21,10 +21,10 @@ BATCH = 1 << 17
 
 def singles(off: Indices, on: Indices, change: Floats | None) -> Iterator[Moves]:
     """The given moves in ascending order of ``change``, at most BATCH at a time."""
-    order = np.arange(off.size) if change is None else np.argsort(change, kind="stable")
-    for start in range(0, off.size, BATCH):
-        part = order[start : start + BATCH]
-        yield off[part], on[part]
+    for order in _ascending(change, off.size):
+        for start in range(0, order.size, BATCH):
+            part = order[start : start + BATCH]
+            yield off[part], on[part]
 
 
 def pairs(off: Indices, on: Indices, grad: Floats | None, allowed: Allowed | None = None) -> Iterator[Moves]:
@@ -32,20 +32,28 @@ def pairs(off: Indices, on: Indices, grad: Floats | None, allowed: Allowed | Non
 
     The first square pairs the 32 entries of ``off`` of the highest gradient with the 32 entries of ``on`` of the lowest.
     """
-    if off.size == 0 or on.size == 0:
-        return
-    rows, columns = _ordered(off, grad, -1.0), _ordered(on, grad, 1.0)
-    n_off, n_on, row_order, column_order = off.size, on.size, next(rows), next(columns)
+    rows, columns = _Ranked(off, grad, -1.0), _Ranked(on, grad, 1.0)
     done, side = 0, FIRST
-    while done < max(n_off, n_on):
-        if side > HEAD and row_order.size < n_off:
-            row_order = np.concatenate([row_order, next(rows)])
-        if side > HEAD and column_order.size < n_on:
-            column_order = np.concatenate([column_order, next(columns)])
+    while done < max(off.size, on.size):
         # The square without the one before it: the new rows in full, the old rows with the new columns.
-        yield from _rectangle(row_order[done:side], column_order[:side], grad, allowed)
-        yield from _rectangle(row_order[:done], column_order[done:side], grad, allowed)
+        yield from _rectangle(rows.first(side)[done:], columns.first(side), grad, allowed)
+        yield from _rectangle(rows.first(done), columns.first(side)[done:], grad, allowed)
         done, side = side, 2 * side
+
+
+class _Ranked:
+    """Indices in ascending order of sign * gradient, sorted no further than they are asked for."""
+
+    def __init__(self, index: Indices, grad: Floats | None, sign: float) -> None:
+        self.index = index
+        self.order = _ascending(None if grad is None else sign * gradient_at(grad, index), index.size)
+        self.known = index[next(self.order)]
+
+    def first(self, n: int) -> Indices:
+        """The first ``n`` of them, or all."""
+        if self.known.size < min(n, self.index.size):
+            self.known = np.concatenate([self.known, *(self.index[part] for part in self.order)])
+        return self.known[:n]
 
 
 def _rectangle(off: Indices, on: Indices, grad: Floats | None, allowed: Allowed | None) -> Iterator[Moves]:
@@ -74,12 +82,11 @@ def gradient_at(grad: Floats, index: Indices) -> Floats:
     return np.where(index >= 0, grad[index], 0.0)
 
 
-def _ordered(index: Indices, grad: Floats | None, sign: float) -> Iterator[Indices]:
-    """``index`` in ascending order of sign * gradient: first the HEAD best, then, when asked, the rest."""
-    if grad is None or index.size == 0:
-        yield index
+def _ascending(key: Floats | None, size: int) -> Iterator[Indices]:
+    """The positions 0, ..., size - 1 in ascending order of ``key``: first the HEAD lowest, then, when asked, the others."""
+    if key is None:
+        yield np.arange(size)
         return
-    key = sign * gradient_at(grad, index)
     head = largest(-key, HEAD)
     for part in (np.flatnonzero(head), np.flatnonzero(~head)):
-        yield index[part[np.argsort(key[part], kind="stable")]]
+        yield part[np.argsort(key[part], kind="stable")]

@@ -56,6 +56,14 @@ class BinarySet(ABC):
         """
 
     @abstractmethod
+    def n_moves(self, theta: ArrayLike) -> int:
+        """How many moves ``moves`` yields, without listing them."""
+
+    @abstractmethod
+    def epsilon_star(self, theta: ArrayLike, grad: ArrayLike) -> float:
+        """Below this eps a binary ``theta`` is a strict local minimiser of <grad, .> + phi/eps, above it none; may be inf."""
+
+    @abstractmethod
     def violation(self, theta: ArrayLike) -> float:
         """By how much a binary ``theta`` misses the set, in the set's own unit; 0 when it is feasible."""
 

@@ -10,29 +10,25 @@ from numpy.typing import ArrayLike
 
 from mixbin import _validate as check
 from mixbin.errors import InfeasibleSet
-from mixbin.sets._capped_simplex import project_capped_simplex
+from mixbin.sets._capped_simplex import project_at_most, project_capped_simplex
+from mixbin.sets._membership import ROUNDING, in_unit_box
 from mixbin.sets._moves import pairs
 from mixbin.sets._select import largest
+from mixbin.sets._weights import exchange_weight, flip_weight, inverse, removal_weight
 from mixbin.sets.base import BinarySet, Bools, Floats, Moves
 
 
 def resolve_budget(name: str, budget: object, size: int) -> int:
     """The count that a budget means: a whole number from 1 to ``size``, or a float in (0, 1] as a fraction of ``size``."""
     if isinstance(budget, Integral):
-        remedy = f"choose from 1 to {size} entries, or a fraction such as 0.1"
+        remedy = f"select from 1 to {size} entries, or a fraction of them such as 0.1"
         return check.whole(name, budget, low=1, high=size, remedy=remedy, error=InfeasibleSet)
-    fraction = check.real(
-        name, budget, low=0.0, high=1.0, open_low=True, remedy="write a count without a decimal point, such as 5"
-    )
+    remedy = "write a count without a decimal point, such as 5, and a fraction as 0.1"
+    fraction = check.real(name, budget, low=0.0, high=1.0, remedy=remedy)
     count = math.floor(fraction * size + 0.5)
     if count < 1:
-        raise check.fail(
-            name,
-            budget,
-            f"a fraction that gives at least one of {size} entries",
-            f"use at least {1 / size:g}, or a count",
-            InfeasibleSet,
-        )
+        must = f"a fraction that selects at least one of {size} entries"
+        raise check.fail(name, budget, must, f"use at least {0.5 / size:.3g}, or a count such as 1", InfeasibleSet)
     return count
 
 
@@ -58,11 +54,7 @@ class Budget(BinarySet):
     def project(self, x: ArrayLike) -> Floats:
         """clip(x - t, 0, 1) with the multiplier t that meets the budget, found by Kiwiel's breakpoint search."""
         x = check.array("x", x, shape=self.shape)
-        if self.at_most:
-            clipped = np.clip(x, 0.0, 1.0)
-            if clipped.sum() <= self.k:
-                return np.asarray(clipped)
-        return project_capped_simplex(x, self.k)
+        return project_at_most(x, self.k) if self.at_most else project_capped_simplex(x, self.k)
 
     def vertex(self, x: ArrayLike) -> Bools:
         """The ``k`` largest entries; with ``at_most`` only those of at least 1/2."""
@@ -79,7 +71,7 @@ class Budget(BinarySet):
     def contains(self, x: ArrayLike) -> bool:
         """Whether the entries lie in [0, 1] and their sum meets the budget, up to rounding."""
         x = check.array("x", x, shape=self.shape)
-        return check.in_unit_box(x) and self._excess(float(x.sum())) <= check.ROUNDING * self.k
+        return in_unit_box(x) and self._excess(float(x.sum())) <= ROUNDING * self.k
 
     def start(self, rng: np.random.Generator | None = None) -> Floats:
         """k/m everywhere (at most 1/2 with ``at_most``), or with ``rng`` a random point around it."""
@@ -100,20 +92,39 @@ class Budget(BinarySet):
         slope = None if grad is None else check.array("grad", grad, shape=self.shape)
         off, on = np.flatnonzero(theta), np.flatnonzero(~theta)
         if self.at_most:
-            slack = off.size < self.k
             on = np.append(on, -1)
-            off = np.append(off, -1) if slack else off
+            off = np.append(off, -1) if off.size < self.k else off
         return pairs(off, on, slope)
+
+    def n_moves(self, theta: ArrayLike) -> int:
+        """The k (m - k) exchanges; with ``at_most`` also the removals and, while the budget is not used up, the additions."""
+        on = int(np.count_nonzero(check.binary("theta", theta, shape=self.shape)))
+        off = self.size - on
+        return on * off + (on + (off if on < self.k else 0) if self.at_most else 0)
+
+    def epsilon_star(self, theta: ArrayLike, grad: ArrayLike) -> float:
+        """2 / (highest grad of the selected - lowest of the others); with ``at_most`` also entry by entry where it can move."""
+        on = check.binary("theta", theta, shape=self.shape)
+        g = check.array("grad", grad, shape=self.shape)
+        if not self.at_most:
+            return inverse(exchange_weight(on, g))
+        if np.count_nonzero(on) < self.k:
+            return inverse(flip_weight(on, g))
+        return inverse(max(exchange_weight(on, g), removal_weight(on, g)))
 
     def violation(self, theta: ArrayLike) -> float:
         """|sum - k|; with ``at_most`` the excess."""
         return self._excess(float(np.count_nonzero(check.binary("theta", theta, shape=self.shape))))
 
     def cardinality(self) -> int:
-        """M choose k; with ``at_most`` the sum over all counts up to k."""
+        """The binomial coefficient of m over k; with ``at_most`` the sum over all counts up to k."""
         if not self.at_most:
             return math.comb(self.size, self.k)
-        return sum(math.comb(self.size, count) for count in range(self.k + 1))
+        total = term = 1
+        for count in range(self.k):
+            term = term * (self.size - count) // (count + 1)
+            total += term
+        return total
 
     def vertices(self) -> Iterator[Bools]:
         """All selections."""

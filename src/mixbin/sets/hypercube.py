@@ -1,14 +1,15 @@
 """The hypercube [0, 1]^p: every variable on its own."""
 
 import itertools
-import math
 from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mixbin import _validate as check
+from mixbin.sets._membership import in_unit_box
 from mixbin.sets._moves import singles
+from mixbin.sets._weights import flip_weight, inverse
 from mixbin.sets.base import BinarySet, Bools, Floats, Moves
 
 
@@ -42,7 +43,7 @@ class Hypercube(BinarySet):
 
     def contains(self, x: ArrayLike) -> bool:
         """Whether all entries lie in [0, 1], up to rounding."""
-        return check.in_unit_box(check.array("x", x, shape=self.shape))
+        return in_unit_box(check.array("x", x, shape=self.shape))
 
     def start(self, rng: np.random.Generator | None = None) -> Floats:
         """1/2 everywhere, or with ``rng`` a uniform point."""
@@ -58,6 +59,15 @@ class Hypercube(BinarySet):
             change = np.where(theta, -slope, slope)
         return singles(np.where(theta, index, -1), np.where(theta, -1, index), change)
 
+    def n_moves(self, theta: ArrayLike) -> int:
+        """One flip per entry."""
+        return check.binary("theta", theta, shape=self.shape).size
+
+    def epsilon_star(self, theta: ArrayLike, grad: ArrayLike) -> float:
+        """grad_i < 1/eps where theta_i = 1, grad_i > -1/eps where theta_i = 0."""
+        on = check.binary("theta", theta, shape=self.shape)
+        return inverse(flip_weight(on, check.array("grad", grad, shape=self.shape)))
+
     def violation(self, theta: ArrayLike) -> float:
         """0: every binary point is feasible."""
         check.binary("theta", theta, shape=self.shape)
@@ -65,7 +75,7 @@ class Hypercube(BinarySet):
 
     def cardinality(self) -> int:
         """2^p."""
-        return 2 ** math.prod(self.shape)
+        return int(2**self.size)
 
     def vertices(self) -> Iterator[Bools]:
         """All 2^p binary points."""

@@ -1,15 +1,20 @@
 """Kiwiel's breakpoint search for the continuous quadratic knapsack, exact to rounding.
 
-minimise 1/2 sum d_i (x_i - a_i)^2 subject to sum b_i x_i = r (or <= r) and l <= x <= u: the solution is
-x_i = clip(a_i - t b_i/d_i, l_i, u_i) at the multiplier t where the piecewise linear sum b_i x_i(t) meets r.
+minimise 1/2 sum d_i (x_i - a_i)^2 subject to sum b_i x_i = r (or <= r) and l <= x <= u. The solution is
+x_i = clip(a_i - t b_i/d_i, l_i, u_i) at the multiplier t where sum b_i x_i(t), piecewise linear and falling, meets r.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mixbin import _validate as check
 from mixbin.errors import InfeasibleSet
-from mixbin.sets.base import Floats
+from mixbin.sets.base import Bools, Floats
+
+FAR = 1e3
+"""A multiplier this many box sizes from its origin is searched again from a nearer one, where differences are exact."""
 
 
 def project_knapsack(
@@ -22,37 +27,188 @@ def project_knapsack(
     capacity: float,
     equality: bool = False,
 ) -> Floats:
-    """The x nearest to ``a`` with lower <= x <= upper and sum weights x <= capacity (or =)."""
+    """Minimise 1/2 sum metric (x - a)^2 over lower <= x <= upper with sum weights x <= capacity.
+
+    Parameters
+    ----------
+    a : array
+        The point to project, of any shape.
+    metric : float or array, optional
+        The positive diagonal d of the norm; 1 by default.
+    weights : float or array, optional
+        The weights b of the sum; 1 by default. They may be negative, which is solved with the sign of that entry
+        flipped, or zero, where the entry is only clipped.
+    lower, upper : float or array
+        The bounds, finite.
+    capacity : float
+        The right-hand side r.
+    equality : bool
+        Ask for a sum equal to ``capacity``.
+
+    Returns
+    -------
+    array of the shape of ``a``
+
+    Raises
+    ------
+    InfeasibleSet
+        When no x within the bounds meets the capacity.
+
+    Examples
+    --------
+    >>> from mixbin.sets import project_knapsack
+    >>> project_knapsack([1.0, 1.0], weights=[1.0, 3.0], capacity=2.0)
+    array([0.8, 0.4])
+    """
     a = check.array("a", a)
+    d, b = (
+        _like(a, *pair)
+        for pair in (("metric", 1.0 if metric is None else metric), ("weights", 1.0 if weights is None else weights))
+    )
+    low, high = _like(a, "lower", lower), _like(a, "upper", upper)
+    r, equality = check.real("capacity", capacity), check.flag("equality", equality)
+    if a.size and not d.min() > 0.0:
+        raise check.fail("metric", float(d.min()), "positive", "a zero leaves that entry undetermined")
+    if np.any(low > high):
+        i = int(np.argmax(low > high))
+        raise check.fail(
+            "lower", float(low[i]), f"at most upper, {high[i]:g}, at index {i}", "swap them or widen the box", InfeasibleSet
+        )
+    least, most, largest = _reach(b, low, high)
+    rounding = 1e-12 * largest
+    if r < least - rounding or (equality and r > most + rounding):
+        must = f"from {least:g} to {most:g}" if equality else f"at least {least:g}"
+        raise check.fail("capacity", r, f"{must}, what the bounds can reach", "change it or widen the bounds", InfeasibleSet)
+    return solve_knapsack(a.ravel(), d, b, low, high, r, equality=equality).reshape(a.shape)
 
-    def full(name: str, value: ArrayLike) -> Floats:
-        return np.array(np.broadcast_to(check.array(name, value), a.shape))
 
-    d = full("metric", 1.0 if metric is None else metric)
-    b = full("weights", 1.0 if weights is None else weights)
-    low, high = full("lower", lower), full("upper", upper)
-    return solve_knapsack(a, d, b, low, high, check.real("capacity", capacity), equality=check.flag("equality", equality))
+def _reach(b: Floats, low: Floats, high: Floats) -> tuple[float, float, float]:
+    """The least and the most that sum b x can be within the bounds, and the size of its terms."""
+    with np.errstate(over="ignore"):
+        ends = np.stack([b * low, b * high])
+        reach = float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum()), float(np.abs(ends).max(axis=0).sum())
+    if not np.isfinite(reach[2]):
+        raise check.fail(
+            "weights", float(np.abs(b).max()), "small enough that their sum with the bounds is finite", "scale them down"
+        )
+    return reach
 
 
-def solve_knapsack(a: Floats, d: Floats, b: Floats, low: Floats, high: Floats, capacity: float, *, equality: bool) -> Floats:
-    """The same without the checks; all arrays of one shape."""
+def _like(a: Floats, name: str, value: ArrayLike) -> Floats:
+    """One number for all entries of ``a``, or one each; as a vector."""
+    x = check.array(name, value)
+    if x.shape not in ((), a.shape):
+        raise check.fail(name, x, f"a number or an array of shape {a.shape}, as a has")
+    return np.broadcast_to(x, a.shape).ravel()
+
+
+def solve_knapsack(a: Floats, d: Floats, b: Floats, low: Floats, high: Floats, r: float, *, equality: bool) -> Floats:
+    """The same on vectors of equal length, without the checks."""
     x = np.clip(a, low, high)
-    weight = float(np.sum(b * x))
-    if weight == capacity or (weight < capacity and not equality):
+    if np.dot(b, x) == r or (np.dot(b, x) < r and not equality):
         return x
-    least, most = float(np.sum(np.minimum(b * low, b * high))), float(np.sum(np.maximum(b * low, b * high)))
-    if capacity < least or (equality and capacity > most):
-        raise check.fail("capacity", capacity, f"from {least:g} to {most:g}", error=InfeasibleSet)
+    weighted, sign = b / d != 0.0, np.sign(b)
+    parts = (sign * a, d, np.abs(b), np.where(b < 0.0, -high, low), np.where(b < 0.0, -low, high))
+    if weighted.all():
+        return np.asarray(sign * _meet(*parts, r) + 0.0)
+    a, d, b, low, high = (part[weighted] for part in parts)
+    x[weighted] = sign[weighted] * _meet(a, d, b, low, high, r) + 0.0
+    return x
+
+
+def _meet(a: Floats, d: Floats, b: Floats, low: Floats, high: Floats, r: float) -> Floats:
+    """The solution with equality for positive weights; a capacity beyond reach gives the end of the reach."""
+    if np.dot(b, high) <= r:
+        return high.copy()
+    if np.dot(b, low) >= r:
+        return low.copy()
     c = b / d
-    breaks = np.unique(np.concatenate([((a - low) / c)[c != 0], ((a - high) / c)[c != 0]]))
+    box = float(max(np.abs(low).max(), np.abs(high).max()))
+    relative, origins = a, set[int]()
+    with np.errstate(over="ignore"):
+        while True:
+            t = _multiplier(relative, c, b, low, high, r)
+            nearest = int(np.argmin(np.abs(relative / c - t)))
+            if abs(t) * float(c.max()) <= FAR * box or nearest in origins:
+                return np.asarray(np.clip(relative - t * c, low, high))
+            origins.add(nearest)
+            relative = _relative_to(nearest, a, d, b)
 
-    def total(t: float) -> float:
-        return float(np.sum(b * np.clip(a - t * c, low, high)))
 
-    i, j = 0, breaks.size - 1
-    while j - i > 1:
-        mid = (i + j) // 2
-        i, j = (mid, j) if total(breaks[mid]) >= capacity else (i, mid)
-    ends = total(breaks[i]), total(breaks[j])
-    share = (ends[0] - capacity) / (ends[0] - ends[1]) if ends[0] > ends[1] else 0.0
-    return np.asarray(np.clip(a - (breaks[i] + share * (breaks[j] - breaks[i])) * c, low, high))
+def _multiplier(a: Floats, c: Floats, b: Floats, low: Floats, high: Floats, r: float) -> float:
+    """Where g(t) = sum b clip(a - t c, low, high) meets r, by halving the sorted breakpoints."""
+    rest = _Entries(a, c, b, low, high, (a - high) / c, (a - low) / c)
+    points = np.sort(np.concatenate([rest.leave, rest.reach]))
+    i, j = 0, points.size - 1
+    # Entries without a breakpoint between points[i] and points[j] are summed up once: their g at points[i] and minus its slope.
+    total, slope = 0.0, 0.0
+    while True:
+        left, right = points[i], points[j]
+        inside = ((rest.leave > left) & (rest.leave < right)) | ((rest.reach > left) & (rest.reach < right))
+        decided, rest = rest.where(~inside), rest.where(inside)
+        total += decided.weight(left)
+        slope += float(np.sum((decided.b * decided.c)[(decided.leave <= left) & (decided.reach >= right)]))
+        if rest.a.size == 0:
+            break
+        middle = (i + j) // 2
+        fall = slope * (points[middle] - left) if slope > 0.0 else 0.0
+        if total - fall + rest.weight(points[middle]) >= r:
+            i, total = middle, total - fall
+        else:
+            j = middle
+    if total <= r:
+        return float(left)
+    return float(min(left + (total - r) / slope, right) if slope > 0.0 else right)
+
+
+class _Entries(NamedTuple):
+    """Entries clip(a - t c, low, high) of weight b, with the t where each leaves its upper bound and reaches its lower one."""
+
+    a: Floats
+    c: Floats
+    b: Floats
+    low: Floats
+    high: Floats
+    leave: Floats
+    reach: Floats
+
+    def where(self, mask: Bools) -> "_Entries":
+        index = np.flatnonzero(mask)
+        return _Entries(*(part[index] for part in self))
+
+    def weight(self, t: float) -> float:
+        """Their sum b x at ``t``, with the bounds to the last bit at the breakpoints, however large.
+
+        An entry whose two breakpoints are one in floating point falls there at once: the sum is continuous from the right.
+        """
+        x = np.clip(self.a - t * self.c, self.low, self.high)
+        np.copyto(x, self.high, where=t <= self.leave)
+        np.copyto(x, self.low, where=t >= self.reach)
+        return float(np.dot(self.b, x))
+
+
+def _relative_to(j: int, a: Floats, d: Floats, b: Floats) -> Floats:
+    """a_i - t b_i/d_i at t = d_j a_j/b_j, where entry j is 0: as (a_i b_j d_i - a_j d_j b_i) / (b_j d_i) without cancellation."""
+    # Scaled by a power of two, which is exact, so that no product overflows.
+    exponent = int(np.frexp(np.abs(a).max())[1])
+    a = np.ldexp(a, -exponent)
+    q, q_error = _two_product(b[j], d)
+    p, p_error = _two_product(d[j], b)
+    u, u_error = _two_product(a, q)
+    v, v_error = _two_product(a[j], p)
+    difference = (u - v) + ((u_error - v_error) + (a * q_error - a[j] * p_error))
+    return np.asarray(np.ldexp(difference / q, exponent))
+
+
+def _two_product(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """The product rounded, and the rounding error (Dekker)."""
+    p = x * y
+    x_high, y_high = _upper_half(x), _upper_half(y)
+    x_low, y_low = x - x_high, y - y_high
+    return p, ((x_high * y_high - p) + x_high * y_low + x_low * y_high) + x_low * y_low
+
+
+def _upper_half(x: Floats) -> Floats:
+    """The upper 26 bits of each number (Veltkamp)."""
+    scaled = 134217729.0 * x
+    return scaled - (scaled - x)

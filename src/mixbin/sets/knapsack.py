@@ -7,7 +7,9 @@ from numpy.typing import ArrayLike
 
 from mixbin import _validate as check
 from mixbin.errors import InfeasibleSet
+from mixbin.sets._membership import ROUNDING, in_unit_box
 from mixbin.sets._moves import Indices, pairs
+from mixbin.sets._weights import flip_weight, inverse, removal_weight, weighted_exchange_weight
 from mixbin.sets.base import BinarySet, Bools, Floats, Moves
 from mixbin.sets.kiwiel import solve_knapsack
 
@@ -27,15 +29,18 @@ class Knapsack(BinarySet):
         self.weights = np.array(check.array("weights", weights, ndim=1))
         if self.weights.size == 0:
             raise check.fail("weights", self.weights, "an array with at least one entry")
-        if not self.weights.min() > 0:
+        if not self.weights.min() > 0.0:
             i = int(self.weights.argmin())
+            remedy = "entries that cost nothing need no knapsack: leave them out and always take them"
+            raise check.fail("weights", float(self.weights[i]), f"positive, at index {i}", remedy)
+        if not self.weights.max() < np.finfo(np.float64).max / self.weights.size:
             raise check.fail(
-                f"weights[{i}]", float(self.weights[i]), "positive", "leave out entries that cost nothing: always take them"
+                "weights", float(self.weights.max()), "of finite sum", "divide weights and capacity by the largest weight"
             )
         self.weights.flags.writeable = False
         self.capacity = check.real("capacity", capacity)
-        if self.capacity <= 0:
-            raise check.fail("capacity", capacity, "positive", "raise it to at least the smallest weight", InfeasibleSet)
+        if self.capacity <= 0.0:
+            raise check.fail("capacity", capacity, "positive", "it must hold at least the smallest weight", InfeasibleSet)
         self.shape = (self.weights.size,)
         self.exchange_key = self.weights
 
@@ -83,7 +88,7 @@ class Knapsack(BinarySet):
     def contains(self, x: ArrayLike) -> bool:
         """Whether the entries lie in [0, 1] and the weight within the capacity, up to rounding."""
         x = check.array("x", x, shape=self.shape)
-        return check.in_unit_box(x) and float(self.weights @ x) <= self.capacity * (1.0 + check.ROUNDING)
+        return in_unit_box(x) and float(self.weights @ x) <= self.capacity * (1.0 + ROUNDING)
 
     def start(self, rng: np.random.Generator | None = None) -> Floats:
         """Equal entries that use the capacity (at most 1/2), or with ``rng`` a random point around them."""
@@ -107,6 +112,22 @@ class Knapsack(BinarySet):
         off, on = np.append(np.flatnonzero(theta), -1), np.append(np.flatnonzero(~theta), -1)
         return pairs(off, on, slope, fits)
 
+    def n_moves(self, theta: ArrayLike) -> int:
+        """The removals, and the additions and exchanges that fit."""
+        theta = check.binary("theta", theta, shape=self.shape)
+        room = self._limit - float(self.weights @ theta)
+        others = np.sort(self.weights[~theta])
+        exchanges = int(np.searchsorted(others, self.weights[theta] + room, side="right").sum())
+        return exchanges + int(np.count_nonzero(theta)) + int(np.searchsorted(others, room, side="right"))
+
+    def epsilon_star(self, theta: ArrayLike, grad: ArrayLike) -> float:
+        """Entry by entry while there is room; without, removals and exchanges of equal weight."""
+        on = check.binary("theta", theta, shape=self.shape)
+        g = check.array("grad", grad, shape=self.shape)
+        if float(self.weights @ on) < self.capacity * (1.0 - ROUNDING):
+            return inverse(flip_weight(on, g))
+        return inverse(max(weighted_exchange_weight(on, g, self.weights), removal_weight(on, g)))
+
     def violation(self, theta: ArrayLike) -> float:
         """The weight beyond the capacity."""
         weight = float(self.weights @ check.binary("theta", theta, shape=self.shape))
@@ -114,21 +135,19 @@ class Knapsack(BinarySet):
 
     def cardinality(self) -> int:
         """2^m, an upper bound."""
-        return 2**self.size
+        return int(2**self.size)
 
     def vertices(self) -> Iterator[Bools]:
-        """All selections that fit, found by depth-first search."""
-        v = np.zeros(self.size, dtype=np.bool_)
-
-        def extend(first: int, room: float) -> Iterator[Bools]:
-            yield v.copy()
-            for i in range(first, self.size):
+        """All selections that fit, by extending those that do."""
+        stack: list[tuple[tuple[int, ...], float]] = [((), self._limit)]
+        while stack:
+            chosen, room = stack.pop()
+            v = np.zeros(self.size, dtype=np.bool_)
+            v[list(chosen)] = True
+            yield v
+            for i in range(self.size - 1, chosen[-1] if chosen else -1, -1):
                 if self.weights[i] <= room:
-                    v[i] = True
-                    yield from extend(i + 1, room - float(self.weights[i]))
-                    v[i] = False
-
-        yield from extend(0, self._limit)
+                    stack.append(((*chosen, i), room - float(self.weights[i])))
 
     def __repr__(self) -> str:
         return f"Knapsack(weights=<{self.size} of sum {self.weights.sum():g}>, capacity={self.capacity:g})"

@@ -4,10 +4,12 @@ import itertools
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from mixbin import _validate as check
+from mixbin.sets._membership import ROUNDING, in_unit_box
 from mixbin.sets._moves import singles
+from mixbin.sets._weights import inverse
 from mixbin.sets.base import BinarySet, Bools, Floats, Moves
 
 
@@ -29,16 +31,23 @@ class OneHot(BinarySet):
         self.exchange_key = np.arange(self.rows, dtype=np.float64)[:, None]
 
     def project(self, x: ArrayLike) -> Floats:
-        """Each row onto the simplex: max(x - t, 0), with t from the sorted row."""
+        """Each row onto the simplex: max(x - t, 0), with t from the sorted row; rows on it already stay as they are."""
         x = check.array("x", x, shape=self.shape)
         # t lies within 1 below the row's maximum: relative to it the entries that matter are exact at any magnitude.
         with np.errstate(over="ignore"):
             y = np.maximum(x - x.max(axis=1, keepdims=True), -1.0)
         descending = -np.sort(-y, axis=1)
         multiplier = (np.cumsum(descending, axis=1) - 1.0) / np.arange(1, self.columns + 1)
-        positive = np.count_nonzero(descending > multiplier, axis=1)
-        y -= np.take_along_axis(multiplier, positive[:, None] - 1, axis=1)
-        return np.maximum(y, 0.0, out=y)
+        positive = np.count_nonzero(descending > multiplier, axis=1, keepdims=True)
+        y -= np.take_along_axis(multiplier, positive - 1, axis=1)
+        np.maximum(y, 0.0, out=y)
+        # The running sums of a long row round more than its sum does: correct by what is left.
+        y -= np.where(y > 0.0, (y.sum(axis=1, keepdims=True) - 1.0) / positive, 0.0)
+        np.clip(y, 0.0, 1.0, out=y)
+        inside = np.clip(x, 0.0, 1.0)
+        fixed = np.all(inside == x, axis=1) & (np.abs(inside.sum(axis=1) - 1.0) <= 2.0 * np.finfo(np.float64).eps)
+        y[fixed] = x[fixed]
+        return np.asarray(y)
 
     def vertex(self, x: ArrayLike) -> Bools:
         """The largest entry of each row."""
@@ -51,7 +60,7 @@ class OneHot(BinarySet):
     def contains(self, x: ArrayLike) -> bool:
         """Whether the entries lie in [0, 1] and the rows sum to 1, up to rounding."""
         x = check.array("x", x, shape=self.shape)
-        return check.in_unit_box(x) and bool(np.all(np.abs(x.sum(axis=1) - 1.0) <= check.ROUNDING))
+        return in_unit_box(x) and bool(np.all(np.abs(x.sum(axis=1) - 1.0) <= ROUNDING))
 
     def start(self, rng: np.random.Generator | None = None) -> Floats:
         """1/columns everywhere, or with ``rng`` rows that are uniform on the simplex."""
@@ -62,15 +71,26 @@ class OneHot(BinarySet):
 
     def moves(self, theta: ArrayLike, grad: ArrayLike | None = None) -> Iterator[Moves]:
         """Each row to each of its other columns."""
-        theta = check.binary("theta", theta, shape=self.shape)
-        if self.violation(theta):
-            raise check.fail("theta", theta, "one-hot in every row", "start from a vertex of the set")
+        theta = self._assignment(theta)
         on = np.flatnonzero(~theta)
         off = np.repeat(np.flatnonzero(theta), self.columns - 1)
         if grad is None:
             return singles(off, on, None)
         slope = check.array("grad", grad, shape=self.shape).ravel()
         return singles(off, on, slope[on] - slope[off])
+
+    def n_moves(self, theta: ArrayLike) -> int:
+        """Each row to each of its other columns."""
+        check.binary("theta", theta, shape=self.shape)
+        return self.rows * (self.columns - 1)
+
+    def epsilon_star(self, theta: ArrayLike, grad: ArrayLike) -> float:
+        """Row by row, 2 / (grad of the chosen column - lowest grad of the others)."""
+        on = self._assignment(theta)
+        g = check.array("grad", grad, shape=self.shape)
+        if self.columns == 1:
+            return np.inf
+        return inverse(0.5 * float(np.max(g[on] - np.where(on, np.inf, g).min(axis=1))))
 
     def violation(self, theta: ArrayLike) -> float:
         """The number of rows without exactly one 1."""
@@ -79,7 +99,7 @@ class OneHot(BinarySet):
 
     def cardinality(self) -> int:
         """columns^rows."""
-        return self.columns**self.rows
+        return int(self.columns**self.rows)
 
     def vertices(self) -> Iterator[Bools]:
         """All assignments."""
@@ -91,7 +111,13 @@ class OneHot(BinarySet):
         g = check.array("g", g, shape=self.shape)
         return np.asarray(g - g.mean(axis=1, keepdims=True))
 
-    def _chosen(self, column: np.ndarray) -> Bools:  # type: ignore[type-arg]
+    def _assignment(self, theta: ArrayLike) -> Bools:
+        theta = check.binary("theta", theta, shape=self.shape)
+        if self.violation(theta):
+            raise check.fail("theta", theta, "one-hot in every row", "start from a vertex of the set")
+        return theta
+
+    def _chosen(self, column: NDArray[np.intp]) -> Bools:
         return np.asarray(np.arange(self.columns) == column[:, None])
 
     def __repr__(self) -> str:

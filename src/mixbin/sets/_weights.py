@@ -1,0 +1,48 @@
+"""The least weight 1/eps that makes a binary point a strict local minimiser of <g, .> + phi/eps over its set (SPEC section 1).
+
+Near a binary point the penalty's slope is +1 for entries that are off and -1 for entries that are on, so leaving costs 1/eps per
+unit moved. Each function gives the weight at which that just outweighs the best that g offers; 0 where g offers nothing.
+"""
+
+import numpy as np
+
+from mixbin.sets.base import Bools, Floats
+
+
+def flip_weight(on: Bools, g: Floats) -> float:
+    """Entries move on their own: g_i < w where on, -g_i < w where off."""
+    return max(0.0, float(np.max(np.where(on, g, -g), initial=0.0)))
+
+
+def exchange_weight(on: Bools, g: Floats) -> float:
+    """Mass moves from an entry that is on to one that is off: g_i - g_j < 2 w."""
+    if on.all() or not on.any():
+        return 0.0
+    return max(0.0, 0.5 * (float(g[on].max()) - float(g[~on].min())))
+
+
+def removal_weight(on: Bools, g: Floats) -> float:
+    """Entries that are on may fall on their own: g_i < w."""
+    return max(0.0, float(np.max(g[on], initial=0.0)))
+
+
+def weighted_exchange_weight(on: Bools, g: Floats, b: Floats) -> float:
+    """Mass moves along e_j/b_j - e_i/b_i: (g_i - w)/b_i < (g_j + w)/b_j for all pairs.
+
+    The least w is a largest ratio (g_i b_j - g_j b_i)/(b_i + b_j) over pairs; Dinkelbach's iteration finds it in a few passes.
+    """
+    if on.all() or not on.any():
+        return 0.0
+    g_on, b_on, g_off, b_off = g[on], b[on], g[~on], b[~on]
+    w = 0.0
+    while True:
+        i, j = np.argmax((g_on - w) / b_on), np.argmin((g_off + w) / b_off)
+        better = float((g_on[i] * b_off[j] - g_off[j] * b_on[i]) / (b_on[i] + b_off[j]))
+        if not better > w:
+            return w
+        w = better
+
+
+def inverse(weight: float) -> float:
+    """eps* = 1/w, infinite where no weight is needed."""
+    return 1.0 / weight if weight > 0 else np.inf
