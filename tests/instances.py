@@ -1,5 +1,6 @@
 """Problems with known answers that the tests and benchmarks share: quadratics over each set, with and without lam."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations, product
 
@@ -41,6 +42,64 @@ def quadratic(theta_set: BinarySet, seed: int, kind: str = "indefinite", n_lam: 
     return mb.FunctionProblem(G, theta_set, mb.Box(np.full(n_lam, -1.0), np.full(n_lam, 2.0)) if n_lam else None)
 
 
+class FiniteQuadratic:
+    """``scale`` times the mean over i of 1/2 theta'Q_i theta + c_i'theta + 1/2 |lam - B_i theta|^2, as a finite sum."""
+
+    def __init__(
+        self, theta_set: BinarySet, Q: np.ndarray, c: np.ndarray, B: np.ndarray, lam_set: mb.Box, scale: float = 1.0
+    ) -> None:
+        self.theta_set, self.lam_set, self.n_terms = theta_set, lam_set, len(c)
+        self.Q, self.c, self.B, self.scale = Q, c, B, scale
+
+    def evaluate(self, theta, lam, *, warm=None, gradient=True):
+        return self.evaluate_terms(theta, lam, np.arange(self.n_terms))
+
+    def evaluate_terms(self, theta, lam, terms, *, warm=None):
+        x = theta.ravel()
+        Qx, gap = self.Q[terms] @ x, lam - self.B[terms] @ x
+        value = 0.5 * Qx @ x + self.c[terms] @ x + 0.5 * np.sum(gap * gap, axis=1)
+        grad = Qx + self.c[terms] - np.einsum("iq,iqp->ip", gap, self.B[terms])
+        means = value.mean(), grad.mean(axis=0).reshape(theta.shape), gap.mean(axis=0)
+        return mb.Evaluation(*(self.scale * mean for mean in means))
+
+
+def finite_sum(
+    theta_set: BinarySet, seed: int, kind: str = "indefinite", n_lam: int = 0, n_terms: int = 20, scale: float = 1.0
+) -> FiniteQuadratic:
+    """A random finite sum of quadratics that differ in all their parts; "strong": each with curvatures from 1/4 up."""
+    rng = np.random.default_rng(seed)
+    p = theta_set.size
+    A = rng.normal(size=(n_terms, p, p))
+    squares, sums = A @ A.transpose(0, 2, 1) / p, (A + A.transpose(0, 2, 1)) / 2
+    kinds = {"convex": squares, "strong": squares + 0.25 * np.eye(p), "concave": -squares, "indefinite": sums + sums[0]}
+    c = rng.normal(size=p) + rng.normal(size=(n_terms, p))
+    B = (rng.normal(size=(n_lam, p)) + rng.normal(size=(n_terms, n_lam, p))) / np.sqrt(p)
+    return FiniteQuadratic(theta_set, kinds[kind], c, B, mb.Box(np.full(n_lam, -1.0), np.full(n_lam, 2.0)), scale)
+
+
+def strongly_convex_sum(
+    n_terms: int = 500, size: int = 12, n_lam: int = 2, seed: int = 0
+) -> tuple[FiniteQuadratic, Callable[[np.ndarray, np.ndarray], float]]:
+    """Strongly convex terms that disagree, their mean's minimum inside the sets, and gap(theta, lam) = G - min G, uncancelled."""
+    rng = np.random.default_rng(seed)
+    drawn = finite_sum(mb.Hypercube(size), seed, "strong", n_lam, n_terms)
+    shape = np.logspace(0, -0.5, size)
+    Q, B = drawn.Q * np.outer(shape, shape), drawn.B
+    mean_Q, mean_B = Q.mean(axis=0), B.mean(axis=0)
+    best = rng.uniform(0.3, 0.7, size)
+    best_lam = mean_B @ best
+    noise = rng.normal(size=(n_terms, size))
+    pull = np.einsum("iq,iqp->p", best_lam - B @ best, B) / n_terms
+    c = noise - noise.mean(axis=0) - mean_Q @ best + pull
+    hessian = np.block([[mean_Q + np.einsum("iqp,iqr->pr", B, B) / n_terms, -mean_B.T], [-mean_B, np.eye(n_lam)]])
+
+    def gap(theta: np.ndarray, lam: np.ndarray) -> float:
+        d = np.concatenate([theta - best, lam - best_lam])
+        return 0.5 * float(d @ hessian @ d)
+
+    return FiniteQuadratic(drawn.theta_set, Q, c, B, mb.Box(best_lam - 1.0, best_lam + 2.0)), gap
+
+
 def tiny_instances(n: int = 200) -> list[mb.FunctionProblem]:
     """Indefinite quadratics on Budget, OneHot and Hypercube in turn, with at most 2^16 binary points."""
     made = []
@@ -79,3 +138,27 @@ def optimum(problem: mb.FunctionProblem) -> float:
     """The lowest value over all binary points (no lam), by brute force."""
     points, G = all_points(problem.theta_set), problem.function
     return float((0.5 * np.einsum("ij,ij->i", points @ G.Q, points) + points @ G.c).min())
+
+
+def planted(kind: str, seed: int) -> tuple[mb.FunctionProblem, np.ndarray]:
+    """A problem of 40 variables and its planted optimum, which is one by construction.
+
+    "budget", "one-hot", "hypercube": 1/2 |A (theta - planted)|^2 with half as many rows in A as variables: the relaxed
+    problem has a whole subspace of solutions; the value at the planted point is 0. "spins": an energy -s'Js in
+    s = 2 theta - 1 whose couplings all agree with the planted signs, so that no other point has a lower one; a small field breaks
+    the symmetry.
+    """
+    rng = np.random.default_rng([40, seed])
+    sets = {"budget": mb.Budget(40, 12), "one-hot": mb.OneHot(10, 4), "hypercube": mb.Hypercube(40), "spins": mb.Hypercube(40)}
+    theta_set = sets[kind]
+    star = theta_set.vertex(rng.uniform(size=theta_set.shape))
+    if kind == "spins":
+        s = np.where(star, 1.0, -1.0)
+        J = np.abs(rng.normal(size=(40, 40))) * (rng.uniform(size=(40, 40)) < 0.2)
+        J = np.triu(J, 1) * np.outer(s, s)
+        J = J + J.T
+        # -s'Js/2 - 0.1 s_planted's with s = 2 theta - 1, written out in theta.
+        return mb.FunctionProblem(QuadraticG(-4 * J, 2 * J.sum(1) - 0.2 * s), theta_set), star
+    A = rng.normal(size=(20, 40))
+    Q = A.T @ A
+    return mb.FunctionProblem(QuadraticG(Q, -Q @ star.ravel().astype(float)), theta_set), star

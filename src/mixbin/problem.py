@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,12 +145,18 @@ class CheckedProblem:
             raise check.fail("problem", problem, "a Problem with an evaluate method")
         self.problem = problem
         self.theta_set, self.lam_set = problem.theta_set, problem.lam_set
-        self.n_evaluations = 0
+        self.n_terms = problem.n_terms if isinstance(problem, FiniteSum) else None
+        self.n_full = self.n_term_evaluations = 0
         self.where = "start"
+
+    @property
+    def n_evaluations(self) -> int:
+        """Evaluations of G so far; single terms of a finite sum count for their share, rounded up."""
+        return self.n_full + (-(-self.n_term_evaluations // self.n_terms) if self.n_terms else 0)
 
     def evaluate(self, theta: Floats, lam: Floats, *, warm: Warm | None = None, gradient: bool = True) -> Evaluation:
         """One counted and checked evaluation."""
-        self.n_evaluations += 1
+        self.n_full += 1
         # A user's function that writes into its arguments must fail there, not corrupt the solver's state.
         theta, lam = read_only(theta), read_only(lam)
         try:
@@ -159,6 +165,35 @@ class CheckedProblem:
             error.add_note(f"mixbin: raised in evaluation {self.n_evaluations} ({self.where})")
             raise
         return self._checked(got, gradient)
+
+    def evaluate_terms(self, theta: Floats, lam: Floats, terms: Indices, *, warm: Warm | None = None) -> Evaluation:
+        """The mean over these terms of a finite sum, counted and checked."""
+        # Not isinstance: a runtime protocol takes longer to check than a small term to evaluate.
+        problem = cast(FiniteSum, self.problem)
+        self.n_term_evaluations += len(terms)
+        try:
+            got = problem.evaluate_terms(read_only(theta), read_only(lam), terms, warm=warm)
+        except Exception as error:
+            error.add_note(f"mixbin: raised in evaluation {self.n_evaluations} ({self.where})")
+            raise
+        return self._checked(got, True)
+
+    def evaluate_moves(self, theta: Floats, lam: Floats, off: Indices, on: Indices, *, warm: Warm | None = None) -> Floats:
+        """G after each of these moves, checked; one call counts as one evaluation."""
+        assert isinstance(self.problem, FastMoves)
+        self.n_full += 1
+        place = f"in evaluation {self.n_evaluations} ({self.where})"
+        try:
+            got = self.problem.evaluate_moves(read_only(theta), read_only(lam), off, on, warm=warm)
+        except Exception as error:
+            error.add_note(f"mixbin: raised {place}")
+            raise
+        values = np.asarray(got, dtype=np.float64)
+        if values.shape != off.shape:
+            raise InvalidInput(f"evaluate_moves must return {off.size} values, got shape {values.shape} {place}")
+        if np.isnan(values).any():
+            raise DivergedError(f"evaluate_moves gave nan {place}; check it at this theta and lam")
+        return values
 
     def _checked(self, got: Evaluation, gradient: bool) -> Evaluation:
         place = f"in evaluation {self.n_evaluations} ({self.where})"

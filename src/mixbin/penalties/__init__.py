@@ -1,6 +1,7 @@
 """Concave penalties whose weight 1/eps drives a relaxed theta to binary points (SPEC section 1)."""
 
 from mixbin.penalties.base import Penalty
+from mixbin.penalties.logarithmic import Logarithmic
 from mixbin.penalties.quadratic import Quadratic
 
-__all__ = ["Penalty", "Quadratic"]
+__all__ = ["Logarithmic", "Penalty", "Quadratic"]

@@ -7,11 +7,20 @@ from typing import Any
 
 from mixbin import _validate as check
 from mixbin.solvers.base import Solver, State
+from mixbin.solvers.frank_wolfe import FrankWolfe
 from mixbin.solvers.objective import FixedTheta, Objective, OutOfEvaluations
 from mixbin.solvers.projected import ProjectedGradient
+from mixbin.solvers.saga import Saga
 from mixbin.solvers.spectral import SpectralGradient
+from mixbin.solvers.stochastic import StochasticGradient
 
-SOLVERS: dict[str, type[Any]] = {"spectral": SpectralGradient, "projected": ProjectedGradient}
+SOLVERS: dict[str, type[Any]] = {
+    "spectral": SpectralGradient,
+    "projected": ProjectedGradient,
+    "frank-wolfe": FrankWolfe,
+    "saga": Saga,
+    "stochastic": StochasticGradient,
+}
 """The solvers that methods know by name."""
 
 
@@ -31,12 +40,15 @@ def resolve_solver(solver: object) -> Solver[Any]:
 
 __all__ = [
     "FixedTheta",
+    "FrankWolfe",
     "Objective",
     "OutOfEvaluations",
     "ProjectedGradient",
     "SOLVERS",
+    "Saga",
     "Solver",
     "SpectralGradient",
     "State",
+    "StochasticGradient",
     "resolve_solver",
 ]

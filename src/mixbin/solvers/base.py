@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
@@ -30,6 +30,8 @@ class State:
     """The step size in theta that led here."""
     info: Mapping[str, float] = field(default_factory=dict)
     converged: bool = False
+    exact: bool = True
+    """Whether value and gradients are those of the whole G at this point, not estimates from some of its terms."""
 
 
 S = TypeVar("S", bound=State)
@@ -44,6 +46,9 @@ FIRST_LAM_MOVE = 0.1
 
 class Solver(Protocol[S]):
     """A continuous minimiser of G + phi/eps; ``step`` is a pure function of the state."""
+
+    state_type: ClassVar[type[Any]]
+    """The dataclass of its state, from which a checkpoint is read back."""
 
     def init(self, objective: Objective, theta: Floats, lam: Floats, rng: np.random.Generator, warm: Warm | None = None) -> S:
         """The state at (theta, lam), with one evaluation."""

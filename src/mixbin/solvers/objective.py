@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mixbin.penalties import Penalty
-from mixbin.problem import CheckedProblem, Evaluation, Floats, Warm
+from mixbin.problem import CheckedProblem, Evaluation, Floats, Indices, Warm
 
 
 class OutOfEvaluations(Exception):
@@ -25,17 +25,35 @@ class Objective:
 
     def evaluate(self, theta: Floats, u: Floats, warm: Warm | None, gradient: bool = True) -> Evaluation:
         """G and its gradients in (theta, u)."""
-        if not self.may_evaluate():
-            raise OutOfEvaluations
-        lam = self.problem.lam_set.decode(u)
+        lam = self._decoded(u)
         got = self.problem.evaluate(theta, lam, warm=warm, gradient=gradient)
         if got.grad_lam is None:
             return got
         return got._replace(grad_lam=self.problem.lam_set.encode_gradient(lam, got.grad_lam))
 
+    def evaluate_terms(self, theta: Floats, u: Floats, terms: Indices, warm: Warm | None) -> Evaluation:
+        """The mean of these terms of a finite sum, with gradients in (theta, u)."""
+        lam = self._decoded(u)
+        got = self.problem.evaluate_terms(theta, lam, terms, warm=warm)
+        assert got.grad_lam is not None
+        return got._replace(grad_lam=self.problem.lam_set.encode_gradient(lam, got.grad_lam))
+
+    def evaluate_moves(self, theta: Floats, u: Floats, off: Indices, on: Indices, warm: Warm | None) -> Floats:
+        """G after each of these moves, where the problem offers it."""
+        return self.problem.evaluate_moves(theta, self._decoded(u), off, on, warm=warm)
+
+    def _decoded(self, u: Floats) -> Floats:
+        if not self.may_evaluate():
+            raise OutOfEvaluations
+        return self.problem.lam_set.decode(u)
+
     def project_theta(self, x: Floats) -> Floats:
         """The nearest point of Theta."""
         return self.problem.theta_set.project(x)
+
+    def oracle_theta(self, g: Floats) -> Floats:
+        """A point of Theta that minimises <g, .>."""
+        return self.problem.theta_set.linear_oracle(g)
 
     def project_lam(self, u: Floats) -> Floats:
         """The nearest point of the unit box."""
@@ -71,9 +89,17 @@ class FixedTheta(Objective):
         got = super().evaluate(self.theta, u, warm, gradient)
         return got._replace(grad_theta=np.empty(0))
 
+    def evaluate_terms(self, theta: Floats, u: Floats, terms: Indices, warm: Warm | None) -> Evaluation:
+        """The mean of these terms of a finite sum, with its gradient in u."""
+        return super().evaluate_terms(self.theta, u, terms, warm)._replace(grad_theta=np.empty(0))
+
     def project_theta(self, x: Floats) -> Floats:
         """Nothing to project."""
         return x
+
+    def oracle_theta(self, g: Floats) -> Floats:
+        """Nothing to choose."""
+        return g
 
     def scale(self, grad_theta: Floats) -> float:
         """No theta, no scale."""

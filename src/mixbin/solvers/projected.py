@@ -1,6 +1,7 @@
 """Projected gradient: a fixed step, or backtracking along the projection arc (Bertsekas 1976)."""
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -34,6 +35,8 @@ class ProjectedGradient:
         nothing about convergence: there, done when nothing moves.
     """
 
+    state_type: ClassVar = ProjectedState
+
     step_size: float | None = None
     step_size_lam: float | None = None
     tol: float = 1e-6
@@ -59,7 +62,10 @@ class ProjectedGradient:
         return ProjectedState(**vars(at), step_theta=step_theta, step_lam=step_lam)
 
     def step(self, objective: Objective, state: ProjectedState) -> ProjectedState:
-        """One projected step; with backtracking, halved until it delivers its share of the predicted decrease."""
+        """One projected step; with backtracking, halved until it delivers its share of the predicted decrease.
+
+        A fixed step is halved only where G is infinite.
+        """
         now = objective.total(state.value, state.phi)
         shrink = 1.0
         while True:
@@ -71,7 +77,8 @@ class ProjectedGradient:
                 return replace(state, converged=True)
             got = objective.evaluate(theta, lam, state.warm)
             phi = objective.phi(theta)
-            if self.step_size is not None or objective.total(got.value, phi) <= now + SUFFICIENT * descent:
+            fixed = self.step_size is not None and np.isfinite(got.value)
+            if fixed or objective.total(got.value, phi) <= now + SUFFICIENT * descent:
                 break
             shrink *= 0.5
             if shrink < SHORTEST:

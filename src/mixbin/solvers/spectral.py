@@ -1,6 +1,7 @@
 """Spectral projected gradient: Barzilai-Borwein steps, projection, nonmonotone line search (Birgin, Martinez & Raydan 2000)."""
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -35,6 +36,8 @@ class SpectralGradient:
     tol : float
         Done when a full spectral step would move (theta, lam) by no more than this (lam in its unit box).
     """
+
+    state_type: ClassVar = SpectralState
 
     memory: int = 10
     tol: float = 1e-6
@@ -75,8 +78,8 @@ class SpectralGradient:
         bend_lam = float(np.vdot(there.grad_lam, d_lam)) - along_lam
         return SpectralState(
             **vars(there) | {"step": t * state.step_theta},
-            step_theta=_spectral(state.step_theta, t, dd_theta, bend_theta),
-            step_lam=_spectral(state.step_lam, t, dd_lam, bend_lam),
+            step_theta=spectral_step(state.step_theta, t, dd_theta, bend_theta),
+            step_lam=spectral_step(state.step_lam, t, dd_lam, bend_lam),
             history=np.vstack((state.history, (there.value, there.phi)))[-self.memory :],
             move=float(np.sqrt(dd_theta + dd_lam)),
         )
@@ -123,7 +126,7 @@ class SpectralGradient:
         return state.converged or state.move <= self.tol
 
 
-def _spectral(step: float, t: float, dd: float, dy: float) -> float:
+def spectral_step(step: float, t: float, dd: float, dy: float) -> float:
     """Barzilai-Borwein's s's / s'y for s = t d; where the curvature is not positive, a longer step."""
     if dd <= 0:
         return step

@@ -1,0 +1,41 @@
+"""A penalty of the family of Lucidi & Rinaldi (2010): logarithms that rise steeply at binary points and flatten between them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mixbin import _validate as check
+from mixbin.penalties.base import Floats, Penalty
+
+
+@dataclass(frozen=True)
+class Logarithmic(Penalty):
+    """phi(theta) = c sum_i log(1 + theta_i (1 - theta_i) / c) with c = alpha (1 + alpha).
+
+    This is the family's log(t + alpha) + log(1 - t + alpha), shifted to vanish exactly on binary points and scaled to the slopes
+    of ``Quadratic`` there, +1 at 0 and -1 at 1; it tends to ``Quadratic`` as alpha grows. Between binary points it is flatter, so
+    entries near one half are pushed less and entries near 0 or 1 just as much.
+
+    Parameters
+    ----------
+    alpha : float
+        Positive; the smaller, the flatter in the middle.
+    """
+
+    alpha: float = 0.1
+
+    def __post_init__(self) -> None:
+        check.real("alpha", self.alpha, low=0.0, open_low=True)
+
+    def value(self, theta: Floats) -> float:
+        """phi(theta)."""
+        c = self.alpha * (1.0 + self.alpha)
+        return c * float(np.log1p(theta * (1.0 - theta) / c).sum())
+
+    def add_gradient(self, grad: Floats, theta: Floats, weight: float) -> Floats:
+        """``grad + weight (1 - 2 theta) c / (c + theta (1 - theta))``."""
+        c = self.alpha * (1.0 + self.alpha)
+        out = (1.0 - 2.0 * theta) * (weight * c)
+        out /= c + theta * (1.0 - theta)
+        out += grad
+        return out

@@ -1,0 +1,225 @@
+"""What sampled solvers share: passes whose order follows from the state alone, and steps from the curvature that terms show.
+
+Curvature is probed along feasible directions, apart for theta and lam, since their scales have nothing to do with each other.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from mixbin import _validate as check
+from mixbin.errors import InvalidInput
+from mixbin.problem import Evaluation, Floats, Indices
+from mixbin.solvers.base import SHORTEST, State, first_steps
+from mixbin.solvers.objective import Objective
+
+SAFETY = 3.0
+"""Steps are 1 / (3 L), as in SAGA's analysis (Defazio, Bach & Lacoste-Julien 2014)."""
+NUDGE = 0.05
+"""How far a probe moves the entry that it moves most; theta and lam live in unit boxes."""
+FORGET = 0.9
+"""What a new probe leaves of the curvature seen before."""
+FIRST_PROBES = 4
+"""Probes before the first pass, each along the change that the last one saw: power iterations, for nothing is known yet."""
+CALMER = 0.25
+"""A pass that met an infinite value is repeated with steps shorter by this factor."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledState(State):
+    """A point reached by sampled terms; value and gradients are means over the terms as they were last seen."""
+
+    seed: int
+    """With ``n_passes``, all that decides the order of the next pass."""
+    n_passes: int = 0
+    curvature: Floats
+    """What the terms showed in theta, in lam, and between the two."""
+    probe_theta: Floats
+    """Where the next probe goes."""
+    probe_lam: Floats
+    move: float = np.inf
+    """How far the last pass went from its first point, in theta and the unit box of lam together."""
+
+
+P = TypeVar("P", bound=SampledState)
+
+
+class Steps(NamedTuple):
+    """Step sizes in theta and lam."""
+
+    theta: float
+    lam: float
+
+    def times(self, factor: float) -> "Steps":
+        """Both, longer or shorter."""
+        return Steps(factor * self.theta, factor * self.lam)
+
+
+def check_sampling(step_size: object, step_size_lam: object, batch: object, tol: object) -> None:
+    """The arguments that sampled solvers share."""
+    if step_size is not None:
+        check.real("step_size", step_size, low=0.0, open_low=True)
+    if step_size_lam is not None:
+        check.real("step_size_lam", step_size_lam, low=0.0, open_low=True)
+    check.whole("batch", batch, low=1)
+    check.real("tol", tol, low=0.0)
+
+
+def count_terms(objective: Objective, solver: object) -> int:
+    """The number of terms of a finite sum; other problems cannot be sampled."""
+    n_terms = objective.problem.n_terms
+    if n_terms is None:
+        name, problem = type(solver).__name__, type(objective.problem.problem).__name__
+        raise InvalidInput(
+            f"problem must be a FiniteSum (with n_terms and evaluate_terms) for {name}, got {problem}; "
+            'use solver="spectral", which needs no terms'
+        )
+    return n_terms
+
+
+def gradients(got: Evaluation) -> tuple[Floats, Floats]:
+    """Both gradients of an evaluation that was asked for them."""
+    assert got.grad_theta is not None
+    assert got.grad_lam is not None
+    return got.grad_theta, got.grad_lam
+
+
+def sampled(at: State, rng: np.random.Generator) -> dict[str, Any]:
+    """The fields of a SampledState at a first point."""
+    return vars(at) | {
+        "seed": int(rng.integers(2**63)),
+        "curvature": np.zeros(3),
+        "probe_theta": np.asarray(rng.normal(size=at.theta.shape)),
+        "probe_lam": np.asarray(rng.normal(size=at.lam.shape)),
+    }
+
+
+def reweighted(objective: Objective, state: P) -> P:
+    """The state after a change of eps: the curvature of G is still the same."""
+    return replace(state, slope=objective.slope(state.grad_theta, state.theta), move=np.inf, converged=False)
+
+
+def calmly(one_pass: Callable[[float], P | None], state: P) -> P:
+    """The pass with the longest steps, halved twice each time, that meets no infinite value."""
+    shrink = 1.0
+    while shrink > SHORTEST:
+        there = one_pass(shrink)
+        if there is not None:
+            return there
+        shrink *= CALMER
+    return replace(state, converged=True)
+
+
+class Walk:
+    """The point that moves during a pass, and how far it came."""
+
+    def __init__(self, state: SampledState) -> None:
+        self.first, self.theta, self.lam, self.warm = state, state.theta, state.lam, state.warm
+        self.reach_theta = self.reach_lam = 0.0
+
+    def move(self, objective: Objective, grad_theta: Floats, grad_lam: Floats, steps: Steps) -> None:
+        """One projected step; the penalty's gradient is the one here and now."""
+        self.theta = objective.project_theta(self.theta - steps.theta * objective.slope(grad_theta, self.theta))
+        self.lam = objective.project_lam(self.lam - steps.lam * grad_lam)
+        d_theta, d_lam = self.theta - self.first.theta, self.lam - self.first.lam
+        self.reach_theta = max(self.reach_theta, float(np.vdot(d_theta, d_theta)) ** 0.5)
+        self.reach_lam = max(self.reach_lam, float(np.vdot(d_lam, d_lam)) ** 0.5)
+
+    def fields(self, objective: Objective, value: float, grad_theta: Floats, grad_lam: Floats) -> dict[str, Any]:
+        """What a state says of the end of the pass."""
+        return {
+            "theta": self.theta,
+            "lam": self.lam,
+            "value": value,
+            "phi": objective.phi(self.theta),
+            "grad_theta": grad_theta,
+            "grad_lam": grad_lam,
+            "slope": objective.slope(grad_theta, self.theta),
+            "warm": self.warm,
+            "n_passes": self.first.n_passes + 1,
+            "move": float(np.hypot(self.reach_theta, self.reach_lam)),
+            "exact": False,
+        }
+
+
+# Steps from curvature.
+
+
+def probed(objective: Objective, state: P, terms: Indices, base: tuple[Floats, Floats] | None = None) -> P:
+    """The state with the curvature that these terms show around its point; ``base`` are their gradients there, if known.
+
+    Probes follow the change of the gradient that the last one saw and so turn to the largest curvature. They are made from the
+    point's own warm state and leave no trace in it.
+    """
+    here = base or gradients(objective.evaluate_terms(state.theta, state.lam, terms, state.warm))
+    curvature, v_theta, v_lam = FORGET * state.curvature, state.probe_theta, state.probe_lam
+    for _ in range(1 if state.n_passes else FIRST_PROBES):
+        theta, lam = nudged(objective.project_theta, state.theta, v_theta), nudged(objective.project_lam, state.lam, v_lam)
+        if theta is not None:
+            y_theta, y_lam = _change(objective, state, theta, state.lam, terms, here)
+            seen = np.array([np.linalg.norm(y_theta), 0.0, np.linalg.norm(y_lam)]) / np.linalg.norm(theta - state.theta)
+            curvature = np.maximum(curvature, seen)
+            v_theta = y_theta if seen[0] > 0 else v_theta
+        if lam is not None:
+            y_theta, y_lam = _change(objective, state, state.theta, lam, terms, here)
+            seen = np.array([0.0, np.linalg.norm(y_lam), np.linalg.norm(y_theta)]) / np.linalg.norm(lam - state.lam)
+            curvature = np.maximum(curvature, seen)
+            v_lam = y_lam if seen[1] > 0 else v_lam
+    return replace(state, curvature=curvature, probe_theta=v_theta, probe_lam=v_lam)
+
+
+def nudged(project: Callable[[Floats], Floats], x: Floats, direction: Floats) -> Floats | None:
+    """A feasible point near ``x``, along or against ``direction``; None where neither leads away."""
+    longest = float(np.abs(direction).max(initial=0.0))
+    if longest > 0:
+        for length in (NUDGE, -NUDGE):
+            other = project(x + direction * (length / longest))
+            if np.abs(other - x).max() > 1e-3 * NUDGE:
+                return other
+    return None
+
+
+def _change(
+    objective: Objective, state: SampledState, theta: Floats, lam: Floats, terms: Indices, here: tuple[Floats, Floats]
+) -> tuple[Floats, Floats]:
+    """How the gradients of these terms change from the state's point to (theta, lam), as feasible directions see it."""
+    got = objective.evaluate_terms(theta, lam, terms, state.warm)
+    if not np.isfinite(got.value):
+        return np.zeros(theta.shape), np.zeros(lam.shape)
+    g_theta, g_lam = gradients(got)
+    y_theta = g_theta - here[0]
+    return objective.problem.theta_set.tangent(y_theta) if y_theta.size else y_theta, np.asarray(g_lam - here[1])
+
+
+def chosen_steps(objective: Objective, state: SampledState, theta: float | None, lam: float | None) -> Steps:
+    """The steps that are fixed, and 1 / (3 L) for those that are not, but no longer than a first step should be."""
+    in_theta, in_lam, between = state.curvature.tolist()
+    L_theta, L_lam = _separated(in_theta + penalty_curvature(objective, state.theta), in_lam, between)
+    most_theta, most_lam = first_steps(objective, state)
+    auto_theta = min(1.0 / (SAFETY * L_theta), most_theta) if L_theta > 0 else most_theta
+    auto_lam = min(1.0 / (SAFETY * L_lam), most_lam) if L_lam > 0 else most_lam
+    return Steps(auto_theta if theta is None else theta, auto_lam if lam is None else lam)
+
+
+def _separated(a: float, b: float, c: float) -> tuple[float, float]:
+    """Curvatures A, B with A x^2 + B y^2 >= a x^2 + 2 c x y + b y^2: what theta and lam may count on without the other.
+
+    A = a + c r and B = b + c / r do for every r > 0; r = sqrt(a / b) lengthens both alike. Where c^2 > a b (no convex function
+    has that) r must not follow an a or b near 0.
+    """
+    if c <= 0:
+        return a, b
+    a_least, b_least = min(c, c * c / b if b > 0 else c), min(c, c * c / a if a > 0 else c)
+    r = float(np.sqrt(max(a, a_least) / max(b, b_least)))
+    return a + c * r, b + c / r
+
+
+def penalty_curvature(objective: Objective, theta: Floats) -> float:
+    """The largest curvature of phi/eps at the entries of theta, by a difference inwards."""
+    if objective.epsilon == np.inf or theta.size == 0:
+        return 0.0
+    inwards = np.where(theta < 0.5, NUDGE, -NUDGE)
+    bend = objective.penalty.gradient(theta + inwards) - objective.penalty.gradient(theta)
+    return float(np.abs(bend).max()) / (NUDGE * objective.epsilon)
