@@ -41,6 +41,9 @@ PENALIZE = {
     "tol": [*NUMBERS, 0.0, 0.5, -1e-3],
     "max_outer": ["many", 0, -3, 2.5, NAN, INF, None, True],
     "relax_first": ["yes", 1, None],
+    "polish": ["well", 0, -1, 2.5, NAN, None],
+    "checkpoint": [3, "", b"", True, ["run"], "no/such/folder/run", "."],
+    "checkpoint_every": [*NUMBERS, -1.0],
 }
 ROUND = {"rounding": ["floor", 3, True, ["top-k"]]}
 

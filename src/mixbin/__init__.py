@@ -6,7 +6,7 @@ Every public name is on this page and loaded when it is first used, so that ``im
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from mixbin._version import __version__
 
 _HOME = {
     "Box": "mixbin.sets",
@@ -14,16 +14,23 @@ _HOME = {
     "Hypercube": "mixbin.sets",
     "Knapsack": "mixbin.sets",
     "OneHot": "mixbin.sets",
+    "Logarithmic": "mixbin.penalties",
     "Quadratic": "mixbin.penalties",
     "Evaluation": "mixbin.problem",
     "FunctionProblem": "mixbin.problem",
     "Problem": "mixbin.problem",
+    "FrankWolfe": "mixbin.solvers",
     "ProjectedGradient": "mixbin.solvers",
+    "Saga": "mixbin.solvers",
     "SpectralGradient": "mixbin.solvers",
+    "StochasticGradient": "mixbin.solvers",
     "enumerate_binary": "mixbin.methods",
     "relax_and_penalize": "mixbin.methods",
     "relax_and_round": "mixbin.methods",
+    "Certificate": "mixbin.certificate",
+    "certify": "mixbin.certificate",
     "Event": "mixbin.progress",
+    "ProgressDisplay": "mixbin.progress",
     "Result": "mixbin.result",
     "Status": "mixbin.result",
     "Trace": "mixbin.result",
@@ -34,20 +41,33 @@ _HOME = {
     "InfeasibleSet": "mixbin.errors",
     "InvalidInput": "mixbin.errors",
 }
-_PACKAGES = ("errors", "methods", "penalties", "problem", "problems", "progress", "result", "sets", "solvers")
+_PACKAGES = (
+    "certificate",
+    "checkpoint",
+    "errors",
+    "methods",
+    "penalties",
+    "problem",
+    "problems",
+    "progress",
+    "result",
+    "sets",
+    "solvers",
+)
 
 __all__ = [*_HOME, "__version__"]
 
 if TYPE_CHECKING:
+    from mixbin.certificate import Certificate, certify
     from mixbin.errors import CheckpointMismatch, ConvergenceWarning, DivergedError, InfeasibleSet, InvalidInput
     from mixbin.methods import enumerate_binary, relax_and_penalize, relax_and_round
-    from mixbin.penalties import Quadratic
+    from mixbin.penalties import Logarithmic, Quadratic
     from mixbin.problem import Evaluation, FunctionProblem, Problem
     from mixbin.problems import RidgeDistillation
-    from mixbin.progress import Event
+    from mixbin.progress import Event, ProgressDisplay
     from mixbin.result import Result, Status, Trace
     from mixbin.sets import Box, Budget, Hypercube, Knapsack, OneHot
-    from mixbin.solvers import ProjectedGradient, SpectralGradient
+    from mixbin.solvers import FrankWolfe, ProjectedGradient, Saga, SpectralGradient, StochasticGradient
 
 
 def __getattr__(name: str) -> Any:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixbin._files import read_archive, write_archive
+from mixbin.certificate import Certificate
 from mixbin.errors import InvalidInput
 from mixbin.problem import Floats
 
@@ -64,6 +65,10 @@ class Trace:
         """Add a row; entries it does not name are missing."""
         self._rows.append(row)
 
+    def truncate(self, n_rows: int) -> None:
+        """Forget all rows after the first ``n_rows``."""
+        del self._rows[n_rows:]
+
     def __len__(self) -> int:
         return len(self._rows)
 
@@ -77,13 +82,16 @@ class Trace:
         """One column: strings for the phase, floats with NaN where missing for the others."""
         if name not in self.names:
             raise InvalidInput(f"column must be one of {', '.join(self.names)}, got {name!r}")
+        return self._column(name)
+
+    def _column(self, name: str) -> NDArray[Any]:
         if name == "phase":
             return np.array([row[name] for row in self._rows], dtype=np.str_)
         return np.array([row.get(name, np.nan) for row in self._rows], dtype=np.float64)
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """All columns."""
-        return {name: self.column(name) for name in self.names}
+        return {name: self._column(name) for name in self.names}
 
     def to_frame(self) -> "pd.DataFrame":
         """The trace as a pandas DataFrame."""
@@ -115,6 +123,8 @@ class Result:
         Evaluations of G, over all starts.
     relaxed : Relaxed or None
         The unpenalised stage of the start that won.
+    certificate : Certificate or None
+        What is known about theta, where it is binary and feasible; ``print(result.certificate)`` says it in words.
     violation : float
         By how much theta misses its set; positive only with status INFEASIBLE.
     seed : int
@@ -129,6 +139,7 @@ class Result:
     message: str
     n_evaluations: int
     relaxed: Relaxed | None = None
+    certificate: Certificate | None = None
     violation: float = 0.0
     seed: int = 0
     trace: Trace = field(default_factory=Trace)
@@ -150,6 +161,7 @@ class Result:
             "violation": self.violation,
             "seed": self.seed,
             "relaxed": None if self.relaxed is None else self.relaxed.value,
+            "certificate": None if self.certificate is None else asdict(self.certificate),
         }
         arrays = {"theta": self.theta, "lam": self.lam}
         if self.relaxed is not None:
@@ -161,7 +173,7 @@ class Result:
     def load(cls, path: str | os.PathLike[str]) -> "Result":
         """Read what ``save`` wrote."""
         header, arrays = read_archive(path, "result", FORMAT)
-        relaxed = header["relaxed"]
+        relaxed, certificate = header["relaxed"], header["certificate"]
         columns = {name.removeprefix("trace_"): column for name, column in arrays.items() if name.startswith("trace_")}
         return cls(
             theta=arrays["theta"],
@@ -171,6 +183,7 @@ class Result:
             message=header["message"],
             n_evaluations=header["n_evaluations"],
             relaxed=None if relaxed is None else Relaxed(arrays["relaxed_theta"], arrays["relaxed_lam"], relaxed),
+            certificate=None if certificate is None else Certificate(**certificate),
             violation=header["violation"],
             seed=header["seed"],
             trace=Trace(columns),

@@ -199,7 +199,7 @@ def test_help_is_quick():
         (("demo", "--budget", "nan"), "--budget must be above 0"),
         (("demo", "--budget", "0"), "budget must be a whole number from 1 to 148, got 0"),
         (("demo", "--budget", "149"), "budget must be a whole number from 1 to 148, got 149"),
-        (("demo", "--budget", "0.001"), "budget must be a fraction that gives at least one of 148"),
+        (("demo", "--budget", "0.001"), "budget must be a fraction that selects at least one of 148"),
         (("demo", "--alpha", "0"), "--alpha must be a finite number greater than 0, got 0.0"),
         (("demo", "--alpha", "nan"), "--alpha must be a finite number"),
         (("demo", "--alpha", "x"), "Invalid value for '--alpha'"),

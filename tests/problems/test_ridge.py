@@ -359,3 +359,39 @@ def test_a_system_without_solution_says_what_to_do():
     twice = RidgeDistillation(np.hstack([X, X]), y, np.hstack([X_val, X_val]), y_val, alpha=1e-300)
     with pytest.raises(DivergedError, match="singular at alpha = 1e-300; raise alpha or rescale"):
         twice.evaluate(make_theta("binary"), NO_LAM)
+
+
+@pytest.mark.parametrize("targets", [1, 3])
+@pytest.mark.parametrize("k", [1, 2, 7, 29])
+def test_moves_are_evaluated_exactly(targets, k):
+    """Every exchange by rank-two updates against a fresh fit of the changed selection."""
+    rng = np.random.default_rng(k)
+    X, X_val = 100 + rng.normal(size=(30, 4)) * [1, 10, 0.1, 5], 100 + rng.normal(size=(20, 4)) * [1, 10, 0.1, 5]
+    y, y_val = rng.normal(size=(30, targets)), rng.normal(size=(20, targets))
+    problem = RidgeDistillation(X, y, X_val, y_val, budget=k, alpha=(1e-3, 1e3))
+    lam = np.array(0.7)
+    theta = problem.theta_set.vertex(rng.uniform(size=30)).astype(float)
+    seen = 0
+    for off, on in problem.theta_set.moves(theta):
+        values = problem.evaluate_moves(theta, lam, off, on)
+        for i, j, value in zip(off, on, values, strict=True):
+            after = theta.copy()
+            after[i], after[j] = 0.0, 1.0
+            assert value == pytest.approx(problem.evaluate(after, lam, gradient=False).value, rel=1e-9)
+            seen += 1
+    assert seen == k * (30 - k)
+
+
+def test_moves_without_a_row_to_take_out_or_put_in():
+    rng = np.random.default_rng(0)
+    problem = RidgeDistillation(rng.normal(size=(9, 2)), rng.normal(size=9), rng.normal(size=(5, 2)), rng.normal(size=5), 4, 0.1)
+    theta = (np.arange(9) < 4).astype(float)
+    off, on = np.array([0, -1, 2, -1]), np.array([-1, 5, 7, -1])
+    got = problem.evaluate_moves(theta, np.empty(0), off, on)
+    for i, j, value in zip(off, on, got, strict=True):
+        after = theta.copy()
+        if i >= 0:
+            after[i] = 0.0
+        if j >= 0:
+            after[j] = 1.0
+        assert value == pytest.approx(problem.evaluate(after, np.empty(0)).value, rel=1e-10)

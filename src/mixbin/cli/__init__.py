@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from mixbin import __version__
+from mixbin._version import __version__
 from mixbin.errors import DivergedError, InvalidInput
 
 EXIT_UNSOLVED, EXIT_BAD_INPUT = 1, 2

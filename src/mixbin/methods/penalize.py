@@ -1,5 +1,6 @@
 """Algorithm 1 of the paper: relax the binary variables, add phi/eps, and let eps fall until they are binary."""
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -32,8 +33,11 @@ def relax_and_penalize(
     relax_first: bool = True,
     reoptimize_lam: bool = True,
     starts: int | str = "auto",
+    polish: bool | int = True,
     seed: int | np.random.Generator | None = None,
     callbacks: Iterable[Callback] = (),
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float = 10.0,
 ) -> Result:
     """Minimise G(theta, lam) over binary theta and continuous lam; the answer is always binary and feasible.
 
@@ -66,10 +70,19 @@ def relax_and_penalize(
         At the end, minimise over lam at the binary theta.
     starts : int or "auto"
         Runs from different first points, the best kept; "auto" is 8 when theta has at most 2,000 entries, else 1.
+    polish : bool or int
+        From the binary point go on by moves that lower the true value, until no single one does. A number is the evaluations it
+        may use per start; True is 2,000 when theta has at most 2,000 entries, else 200.
     seed : int or Generator, optional
         Same seed, same bits.
     callbacks : sequence of functions
-        Each is called with an ``Event`` after every step; ``event.stop()`` ends the run cleanly.
+        Each is called with an ``Event`` after every step; ``event.stop()`` ends the run cleanly. One with a ``close`` method
+        has it called when the run ends.
+    checkpoint : path, optional
+        Where the run is kept, so that the same call goes on from there after an interruption, or gives the finished result at
+        once. A file of another problem, other settings or another version is refused. Needs a ``seed``.
+    checkpoint_every : float
+        Seconds between two writes, at least; 0 writes after every step. Writing never takes more than about 4 % of the time.
 
     Returns
     -------
@@ -94,7 +107,10 @@ def relax_and_penalize(
         relax_first=relax_first,
         reoptimize_lam=reoptimize_lam,
         starts=starts,
+        polish=polish,
         seed=seed,
         callbacks=callbacks,
+        checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
     )
     return Run(checked, told).finish()

@@ -1,22 +1,26 @@
-"""The one loop behind all methods: start, relax, penalise or round, lam at the fixed theta, a cold evaluation.
+"""The one loop behind all methods: start, relax, penalise or round, lam at the fixed theta, polish, a cold evaluation.
 
-The loop is a state machine that advances by one solver step at a time; everything it decides from is in ``Progress``,
-everything it was told in ``Settings``.
+The loop is a state machine that advances by one solver step or polish pass at a time. Everything it decides from is in
+``Progress``, everything it was told in ``Settings``; between two steps ``Progress`` is whole, which is when it may go to disk.
 """
 
-import time
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+import copy
+import sys
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mixbin.certificate import Certificate
+from mixbin.checkpoint import Checkpoint
 from mixbin.errors import InvalidInput
-from mixbin.methods.settings import Settings
+from mixbin.methods.journal import Journal
+from mixbin.methods.polish import PolishState, begin_polish, polish_done, polish_step
+from mixbin.methods.settings import Settings, identity
+from mixbin.methods.state import Candidate, MoveCheck, Progress
 from mixbin.methods.ties import gather_ties
-from mixbin.problem import CheckedProblem, Floats, read_only
-from mixbin.progress import Event
-from mixbin.result import Relaxed, Result, Status, Trace
+from mixbin.problem import CheckedProblem, Floats
+from mixbin.result import Relaxed, Result, Status
 from mixbin.solvers import FixedTheta, Objective, OutOfEvaluations, SpectralGradient, State
 from mixbin.solvers.base import NoFiniteValue
 
@@ -26,43 +30,9 @@ LAM_SOLVER = SpectralGradient(memory=1)
 LAM_STEPS = 50
 STALLED = 1e-6
 """An outer iteration that moved theta by less than this has found a stationary point."""
+REPAIR = "the nearest feasible binary point is given"
 SHARES = (1.0, 0.25, 0.0625)
 """How much of a jump off a stationary point is tried."""
-
-
-class Candidate(NamedTuple):
-    """The answer of one start."""
-
-    rank: float
-    """What starts are compared by, the lowest wins."""
-    theta: NDArray[Any]
-    lam: Floats
-    value: float
-    status: Status
-    message: str
-    relaxed: Relaxed | None
-
-
-@dataclass
-class Progress:
-    """Where a run is; with the settings, all that decides what comes next."""
-
-    rng: np.random.Generator
-    phase: str = "begin"
-    start: int = 0
-    outer: int = 0
-    inner: int = 0
-    epsilon: float = np.inf
-    state: State | None = None
-    theta_before: Floats | None = None
-    """theta at the beginning of the outer iteration."""
-    answer: NDArray[Any] | None = None
-    """The rounded theta, once there is one."""
-    status: Status = Status.REPAIRED
-    message: str = ""
-    relaxed: Relaxed | None = None
-    best: Candidate | None = None
-    trace: Trace = field(default_factory=Trace)
 
 
 class Run:
@@ -70,41 +40,114 @@ class Run:
 
     def __init__(self, problem: CheckedProblem, settings: Settings) -> None:
         self.problem, self.settings = problem, settings
-        self.at = Progress(rng=np.random.default_rng([settings.seed, 0]))
-        self.began = time.perf_counter()
-        self.stopped = False
+        self.at = Progress()
+        self.journal = Journal(problem, settings)
         self.objective = Objective(problem, settings.penalty, may_evaluate=self._may_evaluate)
 
     def finish(self) -> Result:
-        """Advance to the end."""
+        """Advance to the end, from the checkpoint where there is one."""
+        told = self.settings
+        try:
+            if told.checkpoint is None:
+                return self._finish(None)
+            types = (Progress, Candidate, MoveCheck, Relaxed, Status, PolishState, LAM_SOLVER.state_type, told.solver.state_type)
+            known = {kind.__name__: kind for kind in types}
+            with Checkpoint(told.checkpoint, told.checkpoint_every, identity(self.problem, told), known) as checkpoint:
+                self._resume(checkpoint.load())
+                return self._finish(checkpoint)
+        finally:
+            self.journal.close()
+
+    def _resume(self, saved: Progress | None) -> None:
+        if saved is not None:
+            self.at = saved
+            self.problem.n_full, self.problem.n_term_evaluations = saved.n_full, saved.n_term_evaluations
+            self.objective.epsilon = saved.epsilon
+            self.journal.resume(saved)
+
+    def _finish(self, checkpoint: Checkpoint | None) -> Result:
         phases = {
             "begin": self._begin,
             "relax": self._relax,
             "penalise": self._penalise,
             "fix": self._fix,
             "lam": self._lam,
+            "judge": self._judge,
+            "polish": self._polish,
             "cold": self._cold,
         }
-        while self.at.phase != "done":
-            try:
-                if self.stopped and self.at.phase in ("relax", "penalise", "fix", "lam"):
-                    raise OutOfEvaluations
-                phases[self.at.phase]()
-            except OutOfEvaluations:
-                self._cut_short()
+        cut = False
+        whole = copy.copy(self.at)
+        try:
+            while self.at.phase != "done":
+                if checkpoint is not None and not cut:
+                    whole = self._boundary(checkpoint)
+                try:
+                    if self.journal.stopped and not cut and self.at.phase not in ("begin", "cold"):
+                        raise OutOfEvaluations
+                    phases[self.at.phase]()
+                except OutOfEvaluations:
+                    # What is on disk stays as it was before the cut, so that a later call with more time goes on from there.
+                    cut = cut or self.journal.stopped or self._out_of_time()
+                    if cut and checkpoint is not None:
+                        checkpoint.save(whole)
+                    self._cut_short()
+        except KeyboardInterrupt:
+            if checkpoint is not None:
+                whole.trace.truncate(whole.n_rows)
+                checkpoint.save(whole)
+                path = str(checkpoint.path)
+                print(f"mixbin: interrupted; the same call with checkpoint={path!r} goes on from here", file=sys.stderr)
+            raise
+        if checkpoint is not None and not cut:
+            checkpoint.save(self._noted())
+        return self._result()
+
+    def _boundary(self, checkpoint: Checkpoint) -> Progress:
+        """Between two steps: write if it is time, and keep what an interruption in the middle of a step would have to write."""
+        at = self._noted()
+        if checkpoint.due():
+            checkpoint.save(at)
+        return copy.copy(at)
+
+    def _noted(self) -> Progress:
+        at = self.at
+        at.n_full, at.n_term_evaluations = self.problem.n_full, self.problem.n_term_evaluations
+        at.seconds, at.n_rows = self.journal.seconds(), len(at.trace)
+        return at
+
+    def _result(self) -> Result:
         best = self.at.best
         assert best is not None
         return Result(
             theta=best.theta,
             lam=best.lam,
             value=best.value,
-            status=Status.STOPPED if self.stopped else best.status,
+            status=Status.STOPPED if self.journal.stopped else best.status,
             message=best.message,
             n_evaluations=self.problem.n_evaluations,
             relaxed=best.relaxed,
+            certificate=self._certificate(best),
             violation=self.problem.theta_set.violation(best.theta) if best.theta.dtype == np.bool_ else 0.0,
             seed=self.settings.seed,
             trace=self.at.trace,
+        )
+
+    def _certificate(self, best: Candidate) -> Certificate | None:
+        """What the run has learnt about its answer, where that is binary and feasible."""
+        if best.grad is None:
+            return None
+        theta_set = self.problem.theta_set
+        penalised = np.isfinite(best.epsilon)
+        return Certificate(
+            epsilon_star=theta_set.epsilon_star(best.theta, best.grad),
+            epsilon=best.epsilon if penalised else np.nan,
+            lipschitz=self.at.lipschitz if penalised else np.nan,
+            distance=best.distance if penalised else np.nan,
+            moves_tried=best.moves.tried if best.moves is not None else 0,
+            moves_total=theta_set.n_moves(best.theta),
+            best_change=best.moves.best_change if best.moves is not None and best.moves.tried else np.nan,
+            relaxed_gap=best.value - best.relaxed.value if best.relaxed is not None else np.nan,
         )
 
     # The phases, in their order.
@@ -112,20 +155,21 @@ class Run:
     def _begin(self) -> None:
         """The first point of a start: the user's or the centre, then random ones."""
         at, told = self.at, self.settings
-        at.rng = np.random.default_rng([told.seed, at.start])
+        at.draws = 0
         again = at.start > 0
-        theta = told.theta0 if told.theta0 is not None and not again else self.problem.theta_set.start(at.rng if again else None)
-        lam = told.lam0 if told.lam0 is not None else self.problem.lam_set.start(at.rng if again else None)
+        rng = self._rng() if again else None
+        theta = told.theta0 if told.theta0 is not None and not again else self.problem.theta_set.start(rng)
+        lam = told.lam0 if told.lam0 is not None else self.problem.lam_set.start(rng)
         self.problem.where = f"start {at.start}, first point"
         self.objective.epsilon = at.epsilon = np.inf
-        at.state = told.solver.init(self.objective, theta, self.problem.lam_set.encode(lam), at.rng)
-        at.outer = at.inner = 0
-        at.relaxed = at.answer = None
+        state = told.solver.init(self.objective, theta, self.problem.lam_set.encode(lam), self._rng())
+        at.state, at.outer, at.inner = state, 0, 0
+        at.relaxed = at.answer = at.polish = None
         if told.relax_first or told.rounding != "penalise":
             at.phase = "relax"
-            self._row()
+            self.journal.row(at, state.theta, state.lam)
         else:
-            self._begin_penalty()
+            self._begin_penalty(state)
 
     def _relax(self) -> None:
         """Minimise G alone."""
@@ -134,30 +178,31 @@ class Run:
         if at.inner < told.relax_steps and not told.solver.done(self.objective, at.state):
             self._step()
             return
-        self._row(outer=True)
-        at.relaxed = Relaxed(at.state.theta, self._decoded(at.state), at.state.value)
+        self._outer_row(at.state)
+        self._note_relaxed(at.state)
         if told.rounding == "penalise":
-            self._begin_penalty()
+            self._begin_penalty(at.state)
         else:
             self._round("")
 
-    def _begin_penalty(self) -> None:
-        at = self.at
-        assert at.state is not None
+    def _note_relaxed(self, state: State) -> None:
+        value = state.value if state.exact else self._evaluated(state)
+        self.at.relaxed = Relaxed(state.theta, self.problem.lam_set.decode(state.lam), value)
+
+    def _begin_penalty(self, state: State) -> None:
         epsilon0 = self.settings.epsilon0
         if epsilon0 is None:
-            scale = self.objective.scale(at.state.grad_theta)
+            scale = self.objective.scale(state.grad_theta)
             # A gradient of zero says nothing about the scale of G; its value is the next best guess.
-            epsilon0 = 1.0 / (FIRST_WEIGHT * (scale or abs(at.state.value) or 1.0))
-        at.phase, at.outer = "penalise", 0
-        self._reweight(epsilon0)
+            epsilon0 = 1.0 / (FIRST_WEIGHT * (scale or abs(state.value) or 1.0))
+        self.at.phase, self.at.outer = "penalise", 0
+        self._reweight(state, epsilon0)
 
-    def _reweight(self, epsilon: float) -> None:
+    def _reweight(self, state: State, epsilon: float) -> None:
         at = self.at
-        assert at.state is not None
         self.objective.epsilon = at.epsilon = epsilon
-        at.state = self.settings.solver.reweight(self.objective, at.state)
-        at.theta_before, at.inner = at.state.theta, 0
+        at.state = self.settings.solver.reweight(self.objective, state)
+        at.theta_before, at.inner = state.theta, 0
 
     def _penalise(self) -> None:
         """Algorithm 1: P(eps) from the last solution; binary, or a smaller eps."""
@@ -167,59 +212,53 @@ class Run:
         if at.inner < limit and not told.solver.done(self.objective, at.state):
             self._step()
             return
-        distance = self._row(outer=True)
+        distance = at.distance = self._outer_row(at.state)
         if distance < told.tol:
             vertex = self.problem.theta_set.vertex(at.state.theta)
-            self._answer(
-                vertex, Status.BINARY, f"the penalty made theta binary at eps = {at.epsilon:.3g} (outer iteration {at.outer})"
-            )
+            when = f"eps = {at.epsilon:.3g} (outer iteration {at.outer})"
+            self._answer(vertex, Status.BINARY, f"the penalty made theta binary at {when}")
         elif at.outer + 1 >= told.max_outer:
-            self._round(
-                f"max_outer = {told.max_outer} reached at distance {distance:.2g}; the nearest feasible binary point is given"
-            )
+            self._round(f"max_outer = {told.max_outer} reached at distance {distance:.2g}; {REPAIR}")
         else:
-            self._leave_stationary_point()
+            state = self._off_stationary_points(at.state)
             at.outer += 1
-            self._reweight(at.epsilon * told.beta)
+            self._reweight(state, at.epsilon * told.beta)
 
-    def _leave_stationary_point(self) -> None:
+    def _off_stationary_points(self, state: State) -> State:
         """Break ties, and where the iteration stood still go towards the vertex, if G + phi/eps falls."""
-        at = self.at
-        assert at.state is not None
-        assert at.theta_before is not None
+        assert self.at.theta_before is not None
         theta_set = self.problem.theta_set
-        theta = at.state.theta
-        gathered = gather_ties(theta_set, theta, at.state.grad_theta, at.rng)
-        if gathered is not None and self._jump(gathered):
-            return
-        if np.max(np.abs(theta - at.theta_before), initial=0.0) < STALLED:
-            self._jump(theta_set.vertex(theta).astype(np.float64))
+        gathered = gather_ties(theta_set, state.theta, state.grad_theta, self._rng())
+        there = None if gathered is None else self._jump(state, gathered)
+        if there is None and np.max(np.abs(state.theta - self.at.theta_before), initial=0.0) < STALLED:
+            there = self._jump(state, theta_set.vertex(state.theta).astype(np.float64))
+        return state if there is None else there
 
-    def _jump(self, target: Floats) -> bool:
-        """Move all or part of the way to ``target`` if that lowers G + phi/eps."""
-        at = self.at
-        assert at.state is not None
-        here = at.state
-        now = self.objective.total(here.value, here.phi)
+    def _jump(self, here: State, target: Floats) -> State | None:
+        """The state all or part of the way to ``target``, if G + phi/eps is lower there."""
+        now = self.objective.total(here.value if here.exact else self._evaluated(here), here.phi)
         for share in SHARES:
             theta = target if share == 1.0 else here.theta + share * (target - here.theta)
             try:
-                there = self.settings.solver.init(self.objective, theta, here.lam, at.rng, here.warm)
+                there = self.settings.solver.init(self.objective, theta, here.lam, self._rng(), here.warm)
             except NoFiniteValue:
                 continue
             if self.objective.total(there.value, there.phi) < now:
-                at.state = there
-                return True
-        return False
+                return there  # type: ignore[no-any-return]
+        return None
+
+    def _evaluated(self, state: State) -> float:
+        """The value at a state that only has an estimate of it."""
+        return self.objective.evaluate(state.theta, state.lam, state.warm, gradient=False).value
 
     def _round(self, message: str) -> None:
         """The end of a start whose theta the penalty has not made binary."""
-        at, theta_set = self.at, self.problem.theta_set
-        assert at.state is not None
-        theta = at.state.theta
-        if self.settings.rounding is None:
+        theta_set, rounding = self.problem.theta_set, self.settings.rounding
+        assert self.at.state is not None
+        theta = self.at.state.theta
+        if rounding is None:
             self._answer(theta, Status.RELAXED, message or "relaxed: theta is not rounded")
-        elif self.settings.rounding == "simple":
+        elif rounding == "simple":
             rounded = theta_set.round(theta)
             violation = theta_set.violation(rounded)
             if violation > 0:
@@ -230,22 +269,21 @@ class Run:
             self._answer(theta_set.vertex(theta), Status.REPAIRED, message or "relaxed, then the nearest feasible binary point")
 
     def _answer(self, theta: NDArray[Any], status: Status, message: str) -> None:
-        at, told = self.at, self.settings
-        assert at.state is not None
+        at = self.at
         at.answer, at.status, at.message = theta, status, message
-        at.inner = 0
-        if self.problem.lam_set.size and told.reoptimize_lam and theta.dtype == np.bool_ and not self.stopped:
-            at.phase = "fix"
-        else:
-            at.phase = "cold"
+        at.phase = "fix" if theta.dtype == np.bool_ else "cold"
 
     def _fix(self) -> None:
-        """Begin the search for lam at the binary theta."""
+        """Begin the search for lam at the binary theta, where there is a lam to search for."""
         at = self.at
         assert at.state is not None
+        at.inner = 0
+        if not self.problem.lam_set.size or not self.settings.reoptimize_lam:
+            at.phase = "judge"
+            return
         self.problem.where = f"start {at.start}, lam at the binary theta"
         try:
-            at.state = LAM_SOLVER.init(self._fixed(), np.empty(0), at.state.lam, at.rng, at.state.warm)
+            at.state = LAM_SOLVER.init(self._fixed(), np.empty(0), at.state.lam, self._rng(), at.state.warm)
             at.phase = "lam"
         except NoFiniteValue:
             at.phase = "cold"
@@ -256,12 +294,39 @@ class Run:
 
     def _lam(self) -> None:
         """Re-optimise lam at the binary theta."""
-        at = self.at
-        fixed = self._fixed()
-        if at.inner < LAM_STEPS and not LAM_SOLVER.done(fixed, at.state):  # type: ignore[arg-type]
-            at.state = LAM_SOLVER.step(fixed, at.state)  # type: ignore[arg-type]
+        at, fixed = self.at, self._fixed()
+        state: Any = at.state
+        if at.inner < LAM_STEPS and not LAM_SOLVER.done(fixed, state):
+            at.state = LAM_SOLVER.step(fixed, state)
             at.inner += 1
-            self._row()
+            self.journal.row(at, fixed.theta, at.state.lam)
+        else:
+            at.phase = "judge"
+
+    def _judge(self) -> None:
+        """Begin to polish, where that is wanted and something is left to spend."""
+        at, told = self.at, self.settings
+        assert at.state is not None
+        assert at.answer is not None
+        spent = at.polish.spent if at.polish is not None else 0
+        if told.rounding != "penalise" or spent >= told.polish:
+            at.phase = "cold"
+            return
+        self.problem.where = f"start {at.start}, polish"
+        at.polish = begin_polish(self.objective, at.answer, at.state.lam, at.state.warm, spent)
+        at.phase, at.inner = "polish", 0
+
+    def _polish(self) -> None:
+        """One pass of polish; at its end lam once more, if theta has changed."""
+        at, limit = self.at, self.settings.polish
+        assert at.polish is not None
+        if not polish_done(at.polish, limit):
+            at.polish = polish_step(self.objective, at.polish, limit)
+            at.answer = at.polish.theta
+            at.inner += 1
+            self.journal.row(at, at.answer.astype(np.float64), at.polish.lam)
+        elif at.polish.moved and self.problem.lam_set.size and self.settings.reoptimize_lam:
+            at.phase = "fix"
         else:
             at.phase = "cold"
 
@@ -270,116 +335,88 @@ class Run:
         at, told = self.at, self.settings
         assert at.state is not None
         assert at.answer is not None
-        lam = self._decoded(at.state)
         self.problem.where = f"start {at.start}, cold evaluation of the answer"
-        value = self.problem.evaluate(at.answer.astype(np.float64), lam, gradient=False).value
-        by_relaxed = told.rounding in (None, "simple") and at.relaxed is not None
-        rank = at.relaxed.value if by_relaxed and at.relaxed is not None else value
+        lam = self.problem.lam_set.decode(at.state.lam)
+        certifiable = at.answer.dtype == np.bool_ and at.status is not Status.INFEASIBLE
+        got = self.problem.evaluate(at.answer.astype(np.float64), lam, gradient=certifiable)
+        by_relaxed = at.relaxed is not None and told.rounding in (None, "simple")
+        rank = at.relaxed.value if by_relaxed and at.relaxed is not None else got.value
         if at.best is None or rank < at.best.rank:
-            at.best = Candidate(rank, at.answer, lam, value, at.status, at.message, at.relaxed)
+            grad = got.grad_theta if np.isfinite(got.value) else None
+            at.best = Candidate(
+                rank=rank,
+                theta=at.answer,
+                lam=lam,
+                value=got.value,
+                grad=grad,
+                status=at.status,
+                message=at.message,
+                relaxed=at.relaxed,
+                moves=self._moves(at.polish, at.state.lam),
+                epsilon=at.epsilon,
+                distance=at.distance,
+            )
         at.start += 1
         at.state = None
-        at.phase = "begin" if at.start < told.starts and not self.stopped else "done"
+        at.phase = "begin" if at.start < told.starts and not self.journal.stopped else "done"
 
-    # Limits, trace and events.
+    def _moves(self, polish: PolishState | None, lam: Floats) -> MoveCheck | None:
+        """What polish knows about the moves of the answer, if it looked at it with this lam."""
+        if polish is None or not np.array_equal(polish.lam, lam):
+            return None
+        return MoveCheck(polish.tried, polish.best_change, polish.complete)
+
+    # Limits.
 
     def _may_evaluate(self) -> bool:
         """Whether a solver may evaluate once more; the last evaluation is kept for the answer."""
-        told = self.settings
-        if told.max_evaluations is not None and self.problem.n_evaluations + 1 >= told.max_evaluations:
-            return False
-        return told.time_limit is None or time.perf_counter() - self.began < told.time_limit
+        limit = self.settings.max_evaluations
+        return (limit is None or self.problem.n_evaluations + 1 < limit) and not self._out_of_time()
+
+    def _out_of_time(self) -> bool:
+        limit = self.settings.time_limit
+        return limit is not None and self.journal.seconds() >= limit
 
     def _cut_short(self) -> None:
         """A limit was reached: what the last accepted step left is rounded and evaluated."""
         at, told = self.at, self.settings
         if at.phase == "begin":
             if at.best is None:
-                raise InvalidInput(f"time_limit must allow one evaluation, got {told.time_limit} seconds; give it more time")
+                name = "time_limit" if self._out_of_time() else "max_evaluations"
+                value = getattr(told, name)
+                raise InvalidInput(f"{name} must leave room for the first point and the answer, got {value}; give it more")
             at.phase = "done"
-        elif at.phase in ("fix", "lam"):
-            at.phase = "cold"
-        else:
+        elif at.phase in ("relax", "penalise"):
             assert at.state is not None
             if at.phase == "relax":
-                at.relaxed = Relaxed(at.state.theta, self._decoded(at.state), at.state.value)
-            self._round(f"{self._limit()} in the {at.phase} phase; the nearest feasible binary point is given")
-            at.phase = "cold"
+                at.relaxed = Relaxed(at.state.theta, self.problem.lam_set.decode(at.state.lam), at.state.value)
+            self._round(f"{self._limit()} in the {at.phase} phase; {REPAIR}")
+        at.phase = "done" if at.phase == "done" else "cold"
 
     def _limit(self) -> str:
-        if self.stopped:
+        if self.journal.stopped:
             return "stopped by a callback"
-        limit = self.settings.max_evaluations
-        if limit is not None and self.problem.n_evaluations + 1 >= limit:
-            return f"max_evaluations = {limit} reached"
-        return f"time_limit = {self.settings.time_limit} s reached"
+        if self._out_of_time():
+            return f"time_limit = {self.settings.time_limit} s reached"
+        return f"max_evaluations = {self.settings.max_evaluations} reached"
+
+    # Small things.
+
+    def _rng(self) -> np.random.Generator:
+        """A generator made from seed, start and how many were made before: nothing of it needs to go to disk."""
+        self.at.draws += 1
+        return np.random.default_rng([self.settings.seed, self.at.start, self.at.draws])
 
     def _step(self) -> None:
         at = self.at
         place = f", outer iteration {at.outer}" if at.phase == "penalise" else ""
         self.problem.where = f"start {at.start}, {at.phase}{place}, step {at.inner + 1}"
-        at.state = self.settings.solver.step(self.objective, at.state)
-        at.inner += 1
-        self._row()
+        state = self.settings.solver.step(self.objective, at.state)
+        at.state, at.inner = state, at.inner + 1
+        self.journal.row(at, state.theta, state.lam)
 
-    def _decoded(self, state: State) -> Floats:
-        return self.problem.lam_set.decode(state.lam)
-
-    def _row(self, outer: bool = False) -> float:
-        """A row of the trace and an event for the callbacks; with ``outer`` the distance, which is returned."""
-        at = self.at
-        assert at.state is not None
-        state, lam = at.state, self._decoded(at.state)
-        seconds = time.perf_counter() - self.began
-        row: dict[str, Any] = dict(
-            start=at.start,
-            phase=at.phase,
-            outer=at.outer,
-            inner=at.inner,
-            epsilon=at.epsilon,
-            G=state.value,
-            phi=state.phi if at.phase != "lam" else 0.0,
-            step=state.step,
-            n_evaluations=self.problem.n_evaluations,
-            **state.info,
-        )
-        if lam.size == 1:
-            row["lam"] = float(lam.reshape(()))
-        theta = state.theta if at.phase != "lam" else self._fixed().theta
-        distance = np.nan
-        if outer:
-            distance = self.problem.theta_set.distance_to_binary(theta)
-            row |= {
-                "distance": distance,
-                "integrality": float(np.max(np.minimum(theta, 1.0 - theta))),
-                "n_selected": int(np.count_nonzero(theta >= 0.5)),
-                "seconds": seconds,
-            }
-        at.trace.append(**row)
-        if self.settings.callbacks:
-            self._tell(theta, lam, "outer" if outer else "step", seconds)
-        return distance
-
-    def _tell(self, theta: Floats, lam: Floats, kind: str, seconds: float) -> None:
-        at = self.at
-        assert at.state is not None
-        event = Event(
-            kind=kind,
-            phase=at.phase,
-            start=at.start,
-            outer=at.outer,
-            inner=at.inner,
-            epsilon=at.epsilon,
-            value=at.state.value,
-            theta=read_only(theta),
-            lam=read_only(lam),
-            n_evaluations=self.problem.n_evaluations,
-            seconds=seconds,
-            theta_set=self.problem.theta_set,
-            stop=self._stop,
-        )
-        for callback in self.settings.callbacks:
-            callback(event)
-
-    def _stop(self) -> None:
-        self.stopped = True
+    def _outer_row(self, state: State) -> float:
+        """The end of an outer iteration: its row in the trace, and the path's estimate of L."""
+        seen = float(np.linalg.norm(self.problem.theta_set.tangent(state.grad_theta)))
+        self.at.lipschitz = max(self.at.lipschitz, seen)
+        return self.journal.row(self.at, state.theta, state.lam, outer=True)

@@ -1,12 +1,16 @@
 """The keywords of the methods, checked once before any work is done."""
 
+import hashlib
+import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from mixbin import _validate as check
+from mixbin._version import __version__
 from mixbin.penalties import Penalty, Quadratic
 from mixbin.problem import CheckedProblem, Floats
 from mixbin.progress import Callback
@@ -18,6 +22,8 @@ INNER_STEPS = 20
 RELAX_STEPS = 200
 MANY_STARTS, SMALL = 8, 2_000
 """``starts="auto"``: this many starts when theta has at most this many entries, else 1."""
+POLISH_SMALL, POLISH_LARGE = 2_000, 200
+"""``polish=True``: evaluations per start, at most, when theta has at most that many entries, and when it has more."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +46,12 @@ class Settings:
     relax_first: bool
     reoptimize_lam: bool
     starts: int
+    polish: int
+    """Evaluations per start that polish may use, at most."""
     seed: int
     callbacks: tuple[Callback, ...]
+    checkpoint: str | None
+    checkpoint_every: float
 
 
 def settings(
@@ -62,8 +72,11 @@ def settings(
     relax_first: object = True,
     reoptimize_lam: object = True,
     starts: object = "auto",
+    polish: object = True,
     seed: object = None,
     callbacks: object = (),
+    checkpoint: object = None,
+    checkpoint_every: object = 10.0,
 ) -> Settings:
     """Check every keyword; the first that cannot be used is named in the error."""
     if penalty is not None and not isinstance(penalty, Penalty):
@@ -79,11 +92,12 @@ def settings(
     else:
         # A baseline that is given a number of evaluations uses them.
         relax_steps = 10**9 if limited and rounding != "penalise" else RELAX_STEPS * (1 if rounding == "penalise" else 5)
+    made = resolve_solver(solver)
     return Settings(
         rounding=rounding,
         theta0=_theta0(problem, theta0),
         lam0=_lam0(problem, lam0),
-        solver=resolve_solver(solver),
+        solver=made,
         penalty=Quadratic() if penalty is None else penalty,
         epsilon0=None if isinstance(epsilon0, str) and epsilon0 == "auto" else _epsilon0(epsilon0),
         beta=check.real("beta", beta, low=0.0, high=1.0, open_low=True, open_high=True, remedy="0.5 halves eps each time"),
@@ -98,9 +112,32 @@ def settings(
         relax_first=check.flag("relax_first", relax_first),
         reoptimize_lam=check.flag("reoptimize_lam", reoptimize_lam),
         starts=_starts(starts, problem.theta_set.size),
+        polish=_polish(polish, problem.theta_set.size),
         seed=_seed(seed),
         callbacks=_callbacks(callbacks),
+        checkpoint=_checkpoint(checkpoint, made, seed),
+        checkpoint_every=check.real(
+            "checkpoint_every", checkpoint_every, low=0.0, remedy="in seconds; 0 writes after every step"
+        ),
     )
+
+
+def identity(problem: CheckedProblem, told: Settings) -> dict[str, str | float]:
+    """What a checkpoint must agree with: version, problem and settings; not the clock, the callbacks or the file itself."""
+    sets = {"theta_set": problem.theta_set, "lam_set": problem.lam_set}
+    said: dict[str, str | float] = {"mixbin": __version__}
+    said.update((name, repr(value)) for name, value in sets.items())
+    fingerprint = getattr(problem.problem, "fingerprint", None)
+    if callable(fingerprint):
+        said["problem"] = str(fingerprint())
+    else:
+        centre = problem.problem.evaluate(problem.theta_set.start(), problem.lam_set.start(), gradient=False)
+        said |= {"problem": type(problem.problem).__name__, "G at the centre": float(centre.value)}
+    for field in fields(told):
+        if field.name not in ("callbacks", "checkpoint", "checkpoint_every", "time_limit"):
+            value = getattr(told, field.name)
+            said[field.name] = hashlib.sha256(value.tobytes()).hexdigest()[:16] if isinstance(value, np.ndarray) else repr(value)
+    return said
 
 
 def _theta0(problem: CheckedProblem, theta0: object) -> Floats | None:
@@ -138,6 +175,27 @@ def _starts(starts: object, size: int) -> int:
     if isinstance(starts, str) and starts == "auto":
         return MANY_STARTS if size <= SMALL else 1
     return check.whole("starts", starts, low=1, remedy='"auto" chooses by the size of theta')
+
+
+def _polish(polish: object, size: int) -> int:
+    if isinstance(polish, (bool, np.bool_)):
+        return (POLISH_SMALL if size <= SMALL else POLISH_LARGE) if polish else 0
+    return check.whole("polish", polish, low=1, remedy="True, False, or the number of evaluations it may use per start")
+
+
+def _checkpoint(checkpoint: object, solver: Solver[Any], seed: object) -> str | None:
+    if checkpoint is None:
+        return None
+    if not isinstance(checkpoint, (str, os.PathLike)) or not os.fspath(checkpoint):
+        raise check.fail("checkpoint", checkpoint, "a path or None", "such as 'run.checkpoint'")
+    path = Path(os.fsdecode(checkpoint))
+    if not path.parent.is_dir() or path.is_dir():
+        raise check.fail("checkpoint", str(path), "a file in an existing folder", f"create {str(path.parent)!r} or name a file")
+    if not isinstance(seed, (int, np.integer)):
+        raise check.fail("seed", seed, "a whole number when there is a checkpoint", "an interrupted run must begin alike")
+    if not is_dataclass(getattr(solver, "state_type", None)):
+        raise check.fail("solver", solver, "one with a state_type when there is a checkpoint", "name the dataclass of its state")
+    return str(path)
 
 
 def _seed(seed: object) -> int:

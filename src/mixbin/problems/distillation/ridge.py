@@ -15,6 +15,7 @@ from mixbin import _validate as check
 from mixbin._validate import Floats
 from mixbin.errors import DivergedError, InvalidInput
 from mixbin.problem import Evaluation, Indices, Warm
+from mixbin.problems.distillation.exchange import exchange_changes, row_terms
 from mixbin.sets import Box, Budget
 from mixbin.sets.budget import resolve_budget
 
@@ -127,6 +128,31 @@ class RidgeDistillation:
         grad_theta, grad_lam = self._gradients(fit, missed, missed_mean) if gradient else (None, None)
         return Evaluation(value, grad_theta, grad_lam, info={"rows": float(fit.rows)})
 
+    def evaluate_moves(self, theta: Floats, lam: Floats, off: Indices, on: Indices, *, warm: Warm | None = None) -> Floats:
+        """J after each exchange of a selected row for another, exactly, from one fit (see ``exchange``)."""
+        fit = self._trained(theta, lam)
+        d = self.n_features
+        missed_mean = fit.K @ (self._val_mean - fit.mean)
+        missed = self._R @ fit.K.T
+        value = 0.5 * float(np.vdot(missed, missed) + np.vdot(missed_mean, missed_mean))
+
+        # P = N^-1 is block diagonal in coordinates centred on the weighted mean: M^-1, and m / sum v for the intercept.
+        P = np.zeros((d + 1, d + 1))
+        P[:d, :d] = cho_solve(fit.factor, np.eye(d), check_finite=False)
+        P[d, d] = len(self._Z) / fit.total
+        shift = self._val_mean[:d] - fit.mean[:d]
+        root = np.vstack([np.hstack([self._R[:, :d], np.zeros((len(self._R), 1))]), np.append(shift, 1.0)])
+        grad = -root.T @ np.vstack([missed, missed_mean])
+        terms = []
+        for side in (off, on):
+            rows, place = np.unique(side[side >= 0], return_inverse=True)
+            zhat = self._Z[rows] - fit.mean
+            index = np.full(side.size, len(rows))
+            index[side >= 0] = place
+            terms.append((row_terms(zhat[:, :d], zhat @ fit.K.T, P, grad), index))
+        (out, i), (into, j) = terms
+        return value + exchange_changes(out, into, i, j, root.T @ root, 1.0 / len(self._Z))
+
     def model(self, theta: ArrayLike, lam: ArrayLike = ()) -> tuple[Floats, Floats | float]:
         """The ridge regression trained with (theta, lam).
 
@@ -148,6 +174,12 @@ class RidgeDistillation:
         """A hash of the data and the settings, for checkpoints."""
         settings = f"RidgeDistillation 1 {self.theta_set!r} {self.alpha!r} {self._one_target} {self._val_digest}"
         return _digest(self._Z, self._centre, settings=settings)
+
+    def _trained(self, theta: ArrayLike, lam: ArrayLike) -> _Fit:
+        fit = self._fit(theta, lam)
+        if fit is None:
+            raise InvalidInput("theta must select at least one row, got an empty selection; use top-k rounding")
+        return fit
 
     def _fit(self, theta: ArrayLike, lam: ArrayLike) -> _Fit | None:
         """The closed form of the lower level; None when no row has weight."""

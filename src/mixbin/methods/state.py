@@ -1,0 +1,71 @@
+"""Where a run is. With the settings, this is all that decides what comes next, and all that a checkpoint holds."""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixbin.methods.polish import PolishState
+from mixbin.problem import Floats
+from mixbin.result import Relaxed, Status, Trace
+from mixbin.solvers import State
+
+
+class MoveCheck(NamedTuple):
+    """What is known about the single moves from a binary point."""
+
+    tried: int
+    best_change: float
+    complete: bool
+
+
+class Candidate(NamedTuple):
+    """The answer of one start."""
+
+    rank: float
+    """What starts are compared by, the lowest wins."""
+    theta: NDArray[Any]
+    lam: Floats
+    value: float
+    grad: Floats | None
+    status: Status
+    message: str
+    relaxed: Relaxed | None
+    moves: MoveCheck | None
+    epsilon: float
+    """The last eps of the penalty."""
+    distance: float
+    """dist_inf of theta when the penalised stage ended."""
+
+
+@dataclass
+class Progress:
+    """The run between two steps."""
+
+    phase: str = "begin"
+    start: int = 0
+    outer: int = 0
+    inner: int = 0
+    epsilon: float = np.inf
+    state: State | None = None
+    theta_before: Floats | None = None
+    """theta at the beginning of the outer iteration."""
+    answer: NDArray[Any] | None = None
+    """The rounded theta, once there is one."""
+    polish: PolishState | None = None
+    status: Status = Status.REPAIRED
+    message: str = ""
+    distance: float = np.inf
+    relaxed: Relaxed | None = None
+    lipschitz: float = 0.0
+    """The largest gradient seen: a lower estimate of the constant L of the theorems."""
+    best: Candidate | None = None
+    draws: int = 0
+    """How often this start has asked for a random generator."""
+    n_full: int = 0
+    n_term_evaluations: int = 0
+    seconds: float = 0.0
+    n_rows: int = 0
+    """Rows of the trace that belong to this state."""
+    trace: Trace = field(default_factory=Trace)
