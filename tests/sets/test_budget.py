@@ -59,6 +59,10 @@ def test_vertex_takes_the_k_largest_of_the_lowest_index(x, data):
     assert np.array_equal(np.flatnonzero(at_most), [i for i in np.sort(by_rank) if x[i] >= 0.5])
 
 
+def test_one_half_goes_up():
+    assert Budget(3, 1, at_most=True).vertex([0.2, 0.5, 0.5]).tolist() == [False, True, False]
+
+
 def test_centres_and_violations():
     assert Budget(8, 2).start()[0] == 0.25
     assert Budget(8, 6, at_most=True).start()[0] == 0.5
@@ -131,6 +135,28 @@ def test_long_vectors_meet_the_budget_to_rounding(shape, fraction):
     p = theta_set.project(a)
     check_optimal(a, p, theta_set.k)
     np.testing.assert_allclose(theta_set.project(p), p, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("m", [50, 250_000])
+@pytest.mark.parametrize("fraction", [0.02, 0.5])
+@pytest.mark.parametrize("shape", ["normal", "tight", "five values", "near binary"])
+def test_points_of_the_set_come_back_to_the_bit(shape, fraction, m):
+    theta_set = Budget(m, fraction)
+    p = theta_set.project(SHAPES[shape](np.random.default_rng(1), m))
+    assert np.array_equal(theta_set.project(p), p)
+
+
+@pytest.mark.parametrize("fraction", [1e-5, 0.01, 0.1, 0.5])
+@pytest.mark.parametrize("shape", ["normal", "tight", "sorted", "five values", "all but one equal", "near binary", "every third"])
+def test_ordinary_vectors_are_solved_from_the_sample(shape, fraction, monkeypatch):
+    m, certain = 250_000, _capped_simplex._certain_bracket
+
+    def of_the_sample(ordered, k):
+        assert ordered.size < m, "the sample misled, and the k-th largest entry had to be found"
+        return certain(ordered, k)
+
+    monkeypatch.setattr(_capped_simplex, "_certain_bracket", of_the_sample)
+    Budget(m, fraction).project(SHAPES[shape](np.random.default_rng(1), m))
 
 
 def check_optimal(a, p, k):

@@ -259,3 +259,11 @@ def test_starts_are_diverse_interior_points(case):
 @every_small
 def test_repr_says_what_it_is(case):
     assert repr(case.set).startswith(type(case.set).__name__ + "(")
+
+
+@every_small
+def test_one_half_goes_up_where_nothing_forbids_it(case):
+    x = np.full(case.set.shape, 0.5)
+    assert np.all(case.set.round(x))
+    if not case.groups:
+        assert np.all(case.set.vertex(x))

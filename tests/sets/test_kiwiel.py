@@ -23,8 +23,11 @@ def problems(draw, a=None):
     def vector(elements):
         return np.array(draw(st.lists(elements, min_size=size, max_size=size)))
 
-    a = draw(points(size)) if a is None else vector(a)
-    d, b, low, width = vector(scale), vector(signed), vector(bound), vector(st.one_of(st.just(1.0), st.floats(0, 3)))
+    near = draw(st.sampled_from([0.0, 0.0, 1e6, 1e12, -1e15]))
+    d, b = vector(scale), vector(signed)
+    # With a large multiplier in front of them, entries of different weights are free at once.
+    a = near * b / d + (draw(points(size)) if a is None else vector(a))
+    low, width = vector(bound), vector(st.one_of(st.just(1.0), st.floats(0, 3)))
     high, equality = low + width, draw(st.booleans())
     least, most = np.minimum(b * low, b * high).sum(), np.maximum(b * low, b * high).sum()
     assume(least < most)

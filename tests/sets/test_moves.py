@@ -104,7 +104,7 @@ def test_large_sets_begin_with_the_best_move_at_once(theta_set):
     began = time.perf_counter()
     batches = theta_set.moves(theta, grad)
     first = next(batches)
-    assert time.perf_counter() - began < 2.0
+    assert time.perf_counter() - began < 5.0
     change = grad.ravel()[first[1]] * (first[1] >= 0) - grad.ravel()[first[0]] * (first[0] >= 0)
     assert np.all(np.diff(change) >= 0.0)
     sizes = [first[0].size, *(off.size for off, _ in itertools.islice(batches, 12))]

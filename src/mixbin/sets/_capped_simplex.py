@@ -233,17 +233,19 @@ def _total(sample: Floats, t: float) -> float:
 def _clipped(a: Floats, k: int, piece: _Piece, snap: bool) -> tuple[Floats, float]:
     """clip(a - t, 0, 1), with t corrected until the rounded entries sum to k, and by how much they miss it.
 
-    With ``snap`` a multiplier that is 0 to rounding becomes 0, so that points of the set come back unchanged.
+    With ``snap`` a multiplier that is 0 to rounding becomes 0 where that meets k: points of the set come back unchanged.
     """
     # t as an unevaluated sum of two floats: near t the difference to the first is exact, the second carries what it left out.
     t, rest = _two_sum(piece.centre, piece.left)
     t, more = _two_sum(t, piece.step)
     rest += more
-    if snap and piece.free * abs(t + rest) <= TOLERANCE * k:
-        t = rest = 0.0
+    out = np.empty(a.size)
+    if snap and abs(t + rest) <= TOLERANCE:
+        residual = _fill(out, a, 0.0, 0.0) - k
+        if abs(residual) <= TOLERANCE * k:
+            return out, residual
     if piece.free * abs(rest) <= TOLERANCE / 2.0 * k:
         rest = 0.0
-    out = np.empty(a.size)
     residual = _fill(out, a, t, rest) - k
     while abs(residual) > TOLERANCE * k:
         better = rest + residual / piece.free
