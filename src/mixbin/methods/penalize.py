@@ -59,7 +59,7 @@ def relax_and_penalize(
         theta counts as binary when no entry is further than this from the nearest feasible binary point.
     inner_steps : int or sequence of int, optional
         Solver steps per eps, at most (20 by default); a sequence gives one number per eps, the last repeated. The relaxed stage
-        has ten times the first.
+        has 50, or the first number if that is larger.
     max_outer : int
         Values of eps, at most; then the nearest feasible binary point is taken (status REPAIRED).
     max_evaluations, time_limit : optional

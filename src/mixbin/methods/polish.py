@@ -1,22 +1,29 @@
 """Polish: from a binary point to one that no single move improves.
 
 First many moves at once, along the linear model: the vertex nearest to theta - t grad flips what promises most, and t is halved
-when the true value does not fall. Then single moves (flips, exchanges, row moves), by exact evaluation where the problem offers
-it, else in the order that the gradient promises. A move is accepted only when the true value falls.
+when the true value does not fall. Then single moves (flips, exchanges, row moves): many in one call where the problem offers it,
+else one by one in the order that the gradient promises. A move is accepted only when the true value falls.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mixbin.problem import FastMoves, Floats, Warm
+from mixbin.problem import FastMoves, Floats, Indices, Warm
+from mixbin.sets.base import Moves
 from mixbin.solvers import Objective
 
 REACH = 8
 """The first large step flips all that promises at least 2^-REACH of the best single move."""
 AT_ONCE = 32
 """Single moves per pass, where each is an evaluation: a run can be stopped, shown and kept between passes."""
+IN_ONE_CALL = 2**16
+"""Single moves per pass, where the problem evaluates many in one call."""
+GROWTH = 4
+"""How many more moves are tried at once than the last time some were made."""
+NONE = np.empty(0, dtype=np.intp)
 FALL = 1e-12
 """A value has fallen when it is lower by more than this share of it: rounding is no progress."""
 
@@ -33,6 +40,8 @@ class PolishState:
     warm: Warm
     reach: int = REACH
     """The large steps still to try; negative once single moves are looked through."""
+    together: int = 2**30
+    """How many moves that improve are made at once, at most."""
     tried: int = 0
     """Single moves of this theta that were evaluated."""
     best_change: float = np.inf
@@ -88,43 +97,74 @@ def _predicted(grad: Floats, off: NDArray[np.intp], on: NDArray[np.intp]) -> Flo
 
 
 def _single_moves(objective: Objective, state: PolishState, limit: int) -> PolishState:
-    """The next batch of moves that was not tried yet; the first improvement found is taken."""
-    skip = state.tried
-    for off, on in objective.problem.theta_set.moves(state.theta, state.grad):
-        if skip >= off.size:
-            skip -= off.size
-            continue
-        return _try_batch(objective, state, off[skip:], on[skip:], limit)
-    return replace(state, complete=True)
-
-
-def _try_batch(objective: Objective, state: PolishState, off: NDArray[np.intp], on: NDArray[np.intp], limit: int) -> PolishState:
+    """The next moves that were not tried yet; improvements among them are taken."""
+    moves = _untried(objective.problem.theta_set.moves(state.theta, state.grad), state.tried)
     if isinstance(objective.problem.problem, FastMoves):
-        values = objective.evaluate_moves(state.theta.astype(np.float64), state.lam, off, on, state.warm)
-        best = int(np.argmin(values))
-        state = replace(
-            state,
-            tried=state.tried + off.size,
-            best_change=min(state.best_change, float(values[best]) - state.value),
-            spent=state.spent + 1,
-        )
-        return _accept(objective, state, off[best], on[best]) if _falls(float(values[best]), state.value) else state
+        return _try_together(objective, state, moves)
+    off, on = next(moves, (NONE, NONE))
+    if off.size == 0:
+        return replace(state, complete=True)
     for i in range(min(off.size, limit - state.spent, AT_ONCE)):
         value = objective.evaluate(moved(state.theta, off[i], on[i]).astype(np.float64), state.lam, state.warm, False).value
         change = value - state.value
         state = replace(state, tried=state.tried + 1, best_change=min(state.best_change, change), spent=state.spent + 1)
         if _falls(value, state.value):
-            return _accept(objective, state, off[i], on[i])
+            there = _arrived(objective, state, moved(state.theta, off[i], on[i]))
+            return there if there is not None else replace(state, spent=state.spent + 1)
     return state
 
 
-def _accept(objective: Objective, state: PolishState, off: np.intp, on: np.intp) -> PolishState:
-    """Move, if the true value falls: all moves of the new point are open again."""
-    theta = moved(state.theta, off, on)
+def _untried(moves: Iterator[Moves], skip: int) -> Iterator[Moves]:
+    """The moves after the first ``skip``."""
+    for off, on in moves:
+        if skip < off.size:
+            yield off[skip:], on[skip:]
+        skip = max(skip - off.size, 0)
+
+
+def _try_together(objective: Objective, state: PolishState, moves: Iterator[Moves]) -> PolishState:
+    """Many moves evaluated in one call; all that improve and do not touch each other are made at once, halved on failure."""
+    batches, count = [], 0
+    for batch in moves:
+        batches.append(batch)
+        count += batch[0].size
+        if count >= IN_ONE_CALL:
+            break
+    if not batches:
+        return replace(state, complete=True)
+    off, on = (np.concatenate(side) for side in zip(*batches, strict=True))
+    values = objective.evaluate_moves(state.theta.astype(np.float64), state.lam, off, on, state.warm)
+    change = float(values.min()) - state.value
+    state = replace(state, tried=state.tried + off.size, best_change=min(state.best_change, change), spent=state.spent + 1)
+    apart = _apart(off, on, values, state.value)[: state.together]
+    while apart:
+        theta = state.theta
+        for i in apart:
+            theta = moved(theta, off[i], on[i])
+        if objective.problem.theta_set.violation(theta) == 0:
+            there = _arrived(objective, state, theta)
+            if there is not None:
+                return replace(there, together=GROWTH * len(apart))
+            state = replace(state, spent=state.spent + 1)
+        apart = apart[: len(apart) // 2]
+    return state
+
+
+def _apart(off: Indices, on: Indices, values: Floats, value: float) -> list[int]:
+    """The moves that lower the value, the best first, without those that touch an entry of a better one."""
+    better = np.flatnonzero(values < value - FALL * abs(value))
+    touched, chosen = {-1}, []
+    for i in better[np.argsort(values[better], kind="stable")]:
+        if (off[i] < 0 or off[i] not in touched) and (on[i] < 0 or on[i] not in touched):
+            chosen.append(int(i))
+            touched |= {int(off[i]), int(on[i])}
+    return chosen
+
+
+def _arrived(objective: Objective, state: PolishState, theta: NDArray[np.bool_]) -> PolishState | None:
+    """The state at ``theta``, if the true value falls: all moves of the new point are open again."""
     there = begin_polish(objective, theta, state.lam, state.warm, state.spent)
-    if not _falls(there.value, state.value):
-        return replace(state, spent=there.spent)
-    return replace(there, reach=-1, moved=True)
+    return replace(there, reach=-1, moved=True) if _falls(there.value, state.value) else None
 
 
 def moved(theta: NDArray[np.bool_], off: np.intp | int, on: np.intp | int) -> NDArray[np.bool_]:

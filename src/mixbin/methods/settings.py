@@ -19,7 +19,10 @@ from mixbin.solvers import Solver, resolve_solver
 Rounding = Literal["penalise", "top-k", "simple"] | None
 
 INNER_STEPS = 20
-RELAX_STEPS = 200
+RELAX_STEPS = 50
+"""Before the penalty: the path back to binary points makes up for a rough beginning, and polish for the rest."""
+ROUND_STEPS = 1_000
+"""Where rounding follows, the relaxed solution is all there is."""
 MANY_STARTS, SMALL = 8, 2_000
 """``starts="auto"``: this many starts when theta has at most this many entries, else 1."""
 POLISH_SMALL, POLISH_LARGE = 2_000, 200
@@ -87,11 +90,13 @@ def settings(
         max_evaluations = check.whole(
             "max_evaluations", max_evaluations, low=2, remedy="one for the start and one for the answer"
         )
-    if inner_steps is not None:
-        relax_steps = steps[0] * (RELAX_STEPS // INNER_STEPS if rounding == "penalise" else 1)
+    if rounding == "penalise":
+        relax_steps = max(RELAX_STEPS, steps[0])
+    elif inner_steps is not None:
+        relax_steps = steps[0]
     else:
         # A baseline that is given a number of evaluations uses them.
-        relax_steps = 10**9 if limited and rounding != "penalise" else RELAX_STEPS * (1 if rounding == "penalise" else 5)
+        relax_steps = 10**9 if limited else ROUND_STEPS
     made = resolve_solver(solver)
     return Settings(
         rounding=rounding,

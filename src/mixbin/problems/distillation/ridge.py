@@ -111,6 +111,8 @@ class RidgeDistillation:
         # |R w| = |Z_val w| / sqrt(n) for every w, to rounding and without squaring, at a cost that no longer grows with n.
         self._R = (np.linalg.qr(Z_val, mode="r") if len(Z_val) > Z_val.shape[1] else Z_val) / np.sqrt(len(Z_val))
         self._val_digest = _digest(X_val, y_val)
+        # Moves are evaluated at the point that was evaluated last: its fit is kept.
+        self._last: tuple[Floats, float, _Fit | None] | None = None
 
         self.alpha = _default_range(variances[: self.n_features]) if fixed_or_range is None else fixed_or_range
         self.lam_set = Box.empty() if isinstance(self.alpha, float) else Box(*self.alpha, log=True)
@@ -187,12 +189,21 @@ class RidgeDistillation:
         if v.min() < 0:
             raise InvalidInput(f"theta must not be negative, got {v.min():g} at index {v.argmin()}; project it on theta_set")
         alpha = self._alpha(lam)
+        last = self._last
+        if last is not None and last[1] == alpha and np.array_equal(last[0], v):
+            return last[2]
+        fit = self._closed_form(v, alpha)
+        self._last = (v.copy(), alpha, fit)
+        return fit
+
+    def _closed_form(self, v: Floats, alpha: float) -> _Fit | None:
         total = float(v.sum())
         if total == 0:
             return None
         d = self.n_features
-        mean = v @ self._Z / total
         rows = np.flatnonzero(v)
+        few = 4 * len(rows) < len(v)
+        mean = (v[rows] @ self._Z[rows] if few else v @ self._Z) / total
         S = self._gram(rows, v[rows], mean)
         M = S[:d, :d]
         M[np.diag_indices(d)] += alpha
