@@ -1,0 +1,234 @@
+"""Ridge regression on the rows worth keeping (SPEC section 3), as a scikit-learn estimator.
+
+The rows are chosen by ``RidgeDistillation`` and one of the methods; what is fitted in the end is the ridge on them.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from numbers import Integral
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.model_selection import train_test_split
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from mixbin import _validate as check
+from mixbin._validate import Floats
+from mixbin.errors import InvalidInput
+from mixbin.methods import relax_and_penalize, relax_and_round
+from mixbin.problems import RidgeDistillation
+from mixbin.progress import ProgressDisplay
+from mixbin.result import Result
+
+ROUNDING: dict[str, Literal["top-k", "simple"] | None] = {"top-k": "top-k", "simple": "simple", "relax": None}
+"""How each baseline rounds."""
+
+
+class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Ridge regression trained on the few rows that predict a validation set best.
+
+    On the selected rows the model is scikit-learn's ``Ridge(alpha=m * alpha_)``, where m counts all candidate rows: the rows of
+    X without those split off for validation.
+
+    Parameters
+    ----------
+    budget : int or float, default=0.1
+        How many rows to keep: a count, or a fraction in (0, 1] of the candidate rows, rounded half up.
+    alpha : float, pair of floats or None, default=None
+        The strength of the ridge penalty. A number fixes it; a pair (low, high) is a range in which it is optimised together
+        with the rows; None is the range (1e-6, 1e2) times the mean variance of the columns of X.
+    method : {"penalize", "top-k", "simple", "relax"}, default="penalize"
+        How the rows are chosen: by ``relax_and_penalize``, or by a baseline that relaxes the choice to weights and then keeps
+        the largest ("top-k"), those of at least one half ("simple", which may miss the budget), or all weights ("relax").
+    validation_fraction : float, default=0.2
+        The fraction of the rows that is split off for validation when ``fit`` gets no validation set.
+    random_state : int, RandomState instance or None, default=None
+        Draws the split, as in ``train_test_split``, and the starts of the method. Pass an int for the same result every time.
+    max_evaluations : int or None, default=None
+        How often the method may train and validate a model. None leaves it to the method.
+    verbose : bool, default=False
+        Show the progress on a terminal.
+
+    Attributes
+    ----------
+    support_ : bool array of shape (n_samples,)
+        Which rows of X the model was trained on; False for rows split off for validation.
+    weights_ : float array of shape (n_samples,)
+        The weight of each row of X: 1 where selected and 0 elsewhere, or anything between with ``method="relax"``.
+    alpha_ : float
+        The strength of the ridge penalty, fixed or found.
+    coef_ : array of shape (n_features,) or (n_targets, n_features)
+        The coefficients.
+    intercept_ : float or array of shape (n_targets,)
+        The constant term.
+    result_ : Result
+        What the method handed back: value, status, certificate and trace. Its theta is over the candidate rows.
+    n_features_in_ : int
+        The number of features seen by ``fit``.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Their names, where X has them.
+
+    See Also
+    --------
+    mixbin.RidgeDistillation : The problem that is solved.
+    mixbin.relax_and_penalize : The method, with all its settings.
+
+    Notes
+    -----
+    ``sample_weight`` is not supported: choosing the weights of the rows is what this estimator does.
+
+    In a Pipeline the validation set must pass the same steps as X. With metadata routing enabled in scikit-learn, that is
+    ``Pipeline(..., transform_input=["X_val"])`` around ``DistillationRegressor().set_fit_request(X_val=True, y_val=True)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixbin import DistillationRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X, X_val = rng.normal(size=(100, 3)), rng.normal(size=(30, 3))
+    >>> y, y_val = (A @ [1.0, 2.0, 3.0] + 0.1 * rng.normal(size=len(A)) for A in (X, X_val))
+    >>> y[:20] *= -1  # some labels have gone wrong
+    >>> model = DistillationRegressor(budget=50, max_evaluations=200, random_state=0).fit(X, y, X_val, y_val)
+    >>> int(model.support_.sum()), int(model.support_[:20].sum())
+    (50, 0)
+    >>> model.coef_.round(1)
+    array([1., 2., 3.])
+    """
+
+    def __init__(
+        self,
+        budget: int | float = 0.1,
+        alpha: float | tuple[float, float] | None = None,
+        method: str = "penalize",
+        validation_fraction: float = 0.2,
+        random_state: int | np.random.RandomState | None = None,
+        max_evaluations: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.budget = budget
+        self.alpha = alpha
+        self.method = method
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+        self.max_evaluations = max_evaluations
+        self.verbose = verbose
+
+    def fit(self, X: ArrayLike, y: ArrayLike, X_val: ArrayLike | None = None, y_val: ArrayLike | None = None) -> Self:
+        """Choose the rows and train on them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows to choose from and, without a validation set, to validate on.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            One target or several.
+        X_val : array-like of shape (n_validation, n_features), default=None
+            Rows to validate on. Then all rows of X are candidates.
+        y_val : array-like of shape (n_validation,) or (n_validation, n_targets), default=None
+            Their targets.
+
+        Returns
+        -------
+        self : DistillationRegressor
+        """
+        check.choice("method", self.method, ("penalize", *ROUNDING))
+        fraction, remedy = self.validation_fraction, "0.2 splits off a fifth of the rows"
+        check.real("validation_fraction", fraction, low=0, high=1, open_low=True, open_high=True, remedy=remedy)
+        check.flag("verbose", self.verbose)
+        rng = _generator(self.random_state)
+        if (X_val is None) != (y_val is None):
+            missing, given = ("X_val", "y_val") if X_val is None else ("y_val", "X_val")
+            raise InvalidInput(f"{missing} must be given together with {given}, got None; pass both or none of them")
+
+        split = X_val is None
+        table, targets = validate_data(
+            self, X, y, multi_output=True, y_numeric=True, dtype=np.float64, ensure_min_samples=2 if split else 1
+        )
+        if split:
+            candidates, held_out = self._split(len(table), rng)
+            data = table[candidates], targets[candidates], table[held_out], targets[held_out]
+        else:
+            candidates = np.arange(len(table))
+            data = table, targets, *self._validation_set(X_val, y_val)
+        problem = RidgeDistillation(*data, budget=self.budget, alpha=self.alpha)
+
+        result = self._solve(problem, rng)
+        weights = result.theta.astype(np.float64)
+        if not weights.any():
+            raise InvalidInput(
+                f'method="{self.method}" must leave a row to train on, got weights that all round to 0; '
+                'use method="top-k" or "penalize", or a larger budget'
+            )
+        self.result_ = result
+        self.weights_ = np.zeros(len(table))
+        self.weights_[candidates] = weights
+        self.support_ = self.weights_ > 0
+        self.alpha_ = problem.alpha if isinstance(problem.alpha, float) else float(result.lam)
+        self.coef_, self.intercept_ = problem.model(weights, result.lam)
+        return self
+
+    def predict(self, X: ArrayLike) -> Floats:
+        """Predict the targets of rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_targets)
+        """
+        check_is_fitted(self)
+        table = validate_data(self, X, reset=False, dtype=np.float64)
+        return np.asarray(table @ self.coef_.T + self.intercept_)
+
+    def _split(self, rows: int, rng: np.random.RandomState) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The candidate rows and those to validate on."""
+        try:
+            candidates, held_out = train_test_split(np.arange(rows), test_size=self.validation_fraction, random_state=rng)
+        except ValueError:
+            must = f"a fraction that leaves at least one of {rows} rows to choose from"
+            raise check.fail("validation_fraction", self.validation_fraction, must, "lower it, or pass X_val and y_val") from None
+        return candidates, held_out
+
+    def _validation_set(self, X_val: Any, y_val: Any) -> tuple[Floats, Floats]:
+        """The validation set that was passed, with the columns of X."""
+        with _saying("X_val must be a table of numbers with the columns of X"):
+            table = check_array(X_val, dtype=np.float64, input_name="X_val", estimator=self)
+            validate_data(self, X_val, reset=False, skip_check_array=True)
+        with _saying("y_val must be an array of numbers with the targets of y"):
+            targets = check_array(y_val, ensure_2d=False, input_name="y_val", estimator=self)
+        return table, targets
+
+    def _solve(self, problem: RidgeDistillation, rng: np.random.RandomState) -> Result:
+        # An int seeds the method as it is, whether or not a split was drawn before: splitting by hand gives the same bits.
+        seed = int(self.random_state) if isinstance(self.random_state, Integral) else int(rng.randint(2**31 - 1))
+        callbacks = [ProgressDisplay("distilling")] if self.verbose else []
+        if self.method == "penalize":
+            return relax_and_penalize(problem, max_evaluations=self.max_evaluations, seed=seed, callbacks=callbacks)
+        rounding = ROUNDING[self.method]
+        return relax_and_round(problem, rounding=rounding, max_evaluations=self.max_evaluations, seed=seed, callbacks=callbacks)
+
+
+def _generator(random_state: object) -> np.random.RandomState:
+    must, remedy = "None, a whole number from 0 to 2**32 - 1 or a RandomState", "pass a seed such as 0"
+    if isinstance(random_state, (bool, np.bool_)):
+        raise check.fail("random_state", random_state, must, remedy)
+    try:
+        rng: np.random.RandomState = check_random_state(random_state)
+    except ValueError:
+        raise check.fail("random_state", random_state, must, remedy) from None
+    return rng
+
+
+@contextmanager
+def _saying(must: str) -> Iterator[None]:
+    """scikit-learn's checks speak of X and y; say first which argument was meant."""
+    try:
+        yield
+    except ValueError as error:
+        raise InvalidInput(f"{must}: {error}") from None
