@@ -35,6 +35,7 @@ _HOME = {
     "Status": "mixbin.result",
     "Trace": "mixbin.result",
     "RidgeDistillation": "mixbin.problems",
+    "DistillationRegressor": "mixbin.estimators",
     "CheckpointMismatch": "mixbin.errors",
     "ConvergenceWarning": "mixbin.errors",
     "DivergedError": "mixbin.errors",
@@ -44,7 +45,9 @@ _HOME = {
 _PACKAGES = (
     "certificate",
     "checkpoint",
+    "datasets",
     "errors",
+    "estimators",
     "methods",
     "penalties",
     "problem",
@@ -60,6 +63,7 @@ __all__ = [*_HOME, "__version__"]
 if TYPE_CHECKING:
     from mixbin.certificate import Certificate, certify
     from mixbin.errors import CheckpointMismatch, ConvergenceWarning, DivergedError, InfeasibleSet, InvalidInput
+    from mixbin.estimators import DistillationRegressor
     from mixbin.methods import enumerate_binary, relax_and_penalize, relax_and_round
     from mixbin.penalties import Logarithmic, Quadratic
     from mixbin.problem import Evaluation, FunctionProblem, Problem

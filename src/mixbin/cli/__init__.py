@@ -2,6 +2,8 @@
 
 import math
 import sys
+from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -84,6 +86,85 @@ def demo(
     from mixbin.cli.demo import run
 
     run(parse_budget(budget), alpha, seed, as_json=json)
+
+
+class Method(StrEnum):
+    """The choices of ``--method``."""
+
+    PENALIZE = "penalize"
+    TOP_K = "top-k"
+    SIMPLE = "simple"
+    RELAX = "relax"
+    ALL = "all"
+
+
+@app.command(epilog="Example: mixbin distill train.csv --target price --budget 10% --test test.csv --out run")
+def distill(
+    train: Annotated[
+        Path, typer.Argument(metavar="TRAIN", help="The rows to choose from: CSV (also .gz, or one in a .zip) or Parquet.")
+    ],
+    target: Annotated[
+        str, typer.Option(metavar="COLUMN", help="The column to predict, by name or number from 0; -1 is the last.")
+    ],
+    budget: Annotated[str, typer.Option(metavar="ROWS", help="How many rows to keep: 10%, 0.1 or a count such as 30.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder for the selected rows, the model and all else.")],
+    validation: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Rows that judge the choice; may be repeated. Without it, split off TRAIN at random."),
+    ] = None,
+    test: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="Rows that play no part in the choice; may be repeated.")
+    ] = None,
+    alpha: Annotated[
+        float | None,
+        typer.Option(metavar="X", help="Strength of the ridge penalty, such as 100; without it, chosen together with the rows."),
+    ] = None,
+    method: Annotated[
+        Method, typer.Option(metavar="NAME", help="penalize, top-k, simple or relax; all compares them.")
+    ] = Method.PENALIZE,
+    ignore: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="A column that is no feature; may be repeated.")
+    ] = None,
+    seed: Annotated[
+        int,
+        typer.Option(metavar="N", min=0, help="Splits the data and starts the methods; the same seed gives the same numbers."),
+    ] = 0,
+    validation_fraction: Annotated[
+        float | None, typer.Option(metavar="X", help="The share of TRAIN split off for validation, 0.2 unless given.")
+    ] = None,
+    max_evaluations: Annotated[int | None, typer.Option(metavar="N", help="How many models a method may train, at most.")] = None,
+    header: Annotated[
+        bool | None,
+        typer.Option(
+            "--header/--no-header", help="Whether the first row of a CSV has the names; without it, seen from that row."
+        ),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder --out.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of the table.")] = False,
+) -> None:
+    """Keep few rows of a table, such that a ridge regression trained on them predicts best."""
+    amount = parse_budget(budget)
+    from mixbin.cli.distill import Options, run
+
+    run(
+        Options(
+            train=train,
+            target=target,
+            budget=amount,
+            out=out,
+            validation=validation or [],
+            test=test or [],
+            ignore=ignore or [],
+            alpha=alpha,
+            method=method.value,
+            seed=seed,
+            validation_fraction=validation_fraction,
+            max_evaluations=max_evaluations,
+            header=header,
+            resume=resume,
+            as_json=json,
+        )
+    )
 
 
 def parse_budget(text: str) -> int | float:

@@ -1,0 +1,292 @@
+"""Tables of numbers from files as people have them: CSV with or without a header, plain, gzipped or alone in a zip, and Parquet.
+
+What is not a number is refused with its column, its row and the remedy; rows are counted from 0, the header left out. A CSV is
+kept as text beside its numbers, so that rows can be given back as they were.
+"""
+
+import codecs
+import csv
+import gzip
+import io
+import re
+import zipfile
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixbin._validate import Floats
+from mixbin.errors import InvalidInput
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MISSING = {"", "?", "na", "n/a", "nan", "null", "none"}
+"""What people write where there is no value, in small letters."""
+PANDAS_INDEX = r"__index_level_\d+__"
+"""How pandas names an index that it keeps in a Parquet file: not a column of the table."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """One file, its values still as they are there."""
+
+    file: Path
+    named: bool
+    """Whether the columns have names; otherwise these are their numbers, from 0."""
+    text: bool
+    """Whether the values are text, to be read as numbers."""
+    values: "pa.Table"
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The columns, in their order."""
+        return list(self.values.column_names)
+
+    def __len__(self) -> int:
+        return int(self.values.num_rows)
+
+    def find(self, column: str, option: str) -> str:
+        """The column of that name, or of that number (negative: from the end)."""
+        if column in self.names:
+            return column
+        width = len(self.names)
+        if re.fullmatch(r"-?\d+", column) and -width <= int(column) < width:
+            return self.names[int(column)]
+        there = f"the columns {_listed(self.names)}" if self.named else f"{width} columns without names, from 0 to {width - 1}"
+        remedy = "write one of them" if self.named else "write a number, -1 for the last, or --header if the first row has names"
+        raise InvalidInput(f"{option} must be a column of {self.file}, got {column!r}; it has {there}; {remedy}")
+
+    def numbers(self, columns: Sequence[str]) -> Floats:
+        """These columns side by side in float64, all of them finite."""
+        out = np.empty((len(self), len(columns)))
+        for j, name in enumerate(columns):
+            out[:, j] = self._numbers(name)
+        return out
+
+    def _numbers(self, name: str) -> Floats:
+        values = self.values.column(name)
+        if values.null_count:
+            raise self._missing(name, int(np.flatnonzero(values.is_null().to_numpy())[0]))
+        numbers = self._spelt(name, values) if self.text else self._typed(name, values)
+        wrong = np.flatnonzero(~np.isfinite(numbers))
+        if wrong.size and np.isnan(numbers[wrong[0]]):
+            raise self._missing(name, int(wrong[0]))
+        if wrong.size:
+            raise InvalidInput(
+                f"column {name!r} of {self.file} is not finite in row {wrong[0]}; replace the value or remove that row"
+            )
+        return numbers
+
+    def _typed(self, name: str, values: "pa.ChunkedArray") -> Floats:
+        import pyarrow as pa
+        from pyarrow import compute, types
+
+        kinds = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
+        if not any(is_kind(values.type) for is_kind in kinds):
+            raise self._not_a_number(name, 0, values[0].as_py())
+        return np.asarray(compute.cast(values, pa.float64(), safe=False).to_numpy())
+
+    def _spelt(self, name: str, values: "pa.ChunkedArray") -> Floats:
+        import pyarrow as pa
+        from pyarrow import compute
+
+        try:
+            return np.asarray(compute.cast(compute.utf8_trim_whitespace(values), pa.float64()).to_numpy())
+        except pa.ArrowInvalid:
+            pass
+        # Slowly, one by one: there is a value to complain about, or a way of writing numbers that only Python reads.
+        texts = values.to_pylist()
+        for row, text in enumerate(texts):
+            if text.strip().lower() in MISSING:
+                raise self._missing(name, row)
+            if not _is_number(text):
+                raise self._not_a_number(name, row, text)
+        return np.array([float(text) for text in texts])
+
+    def _not_a_number(self, name: str, row: int, value: object) -> InvalidInput:
+        text = repr(value) if isinstance(value, str) else str(value)
+        shown = text if len(text) <= 40 else text[:37] + "..."
+        remedy = f"leave the column out with --ignore {name!r}, or turn it into numbers"
+        if row == 0 and not self.named:
+            remedy += "; if the first row has the names of the columns, write --header"
+        return InvalidInput(f"column {name!r} of {self.file} must hold numbers, got {shown} in row {row}; {remedy}")
+
+    def _missing(self, name: str, row: int) -> InvalidInput:
+        return InvalidInput(
+            f"column {name!r} of {self.file} has no value in row {row}; "
+            f"fill it in, remove that row, or leave the column out with --ignore {name!r}"
+        )
+
+    def rows(self, which: NDArray[np.intp]) -> list[list[Any]]:
+        """Some rows with all their columns, as they were."""
+        taken = self.values.take(which)
+        return [list(row) for row in zip(*(column.to_pylist() for column in taken.columns), strict=True)]
+
+
+def read(file: Path, header: bool | None = None) -> Table:
+    """The table in a file; ``header`` says whether a CSV has one, None looks at its first row."""
+    if file.is_dir():
+        raise InvalidInput(f"{file} must be a CSV or Parquet file, got a folder; name a file in it")
+    try:
+        with file.open("rb") as stream:
+            start = stream.read(4)
+        table = _parquet(file) if start == b"PAR1" else _csv(file, _content(file, start), header)
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be read ({error.strerror or error}); check the path and the file") from None
+    if not len(table):
+        raise InvalidInput(f"{file} must hold rows of numbers, got none; check the file")
+    return table
+
+
+def read_all(files: Sequence[Path], like: Table, columns: Sequence[str], header: bool | None = None) -> Floats:
+    """These columns of several files, one after the other; each must have the columns of ``like``."""
+    parts = []
+    for file in files:
+        table = read(file, header)
+        _check_columns(table, like, columns)
+        parts.append(table.numbers(columns))
+    return np.concatenate(parts)
+
+
+def _check_columns(table: Table, like: Table, columns: Sequence[str]) -> None:
+    """Columns that were ignored in ``like`` may be there or not; all others must be the same, in any order."""
+    if table.named != like.named:
+        has, lacks = (like.file, table.file) if like.named else (table.file, like.file)
+        raise InvalidInput(
+            f"{table.file} must have the columns of {like.file}, but {has} has a header and {lacks} has none; "
+            "give both a header, or tell with --header or --no-header what the first rows are"
+        )
+    if not table.named and len(table.names) != len(like.names):
+        raise InvalidInput(
+            f"{table.file} must have the {len(like.names)} columns of {like.file}, got {len(table.names)}; write both alike"
+        )
+    if lost := [name for name in columns if name not in table.names]:
+        raise InvalidInput(f"{table.file} must have the columns of {like.file}, but lacks {_listed(lost)}; add what is missing")
+    if more := [name for name in table.names if name not in like.names]:
+        raise InvalidInput(
+            f"{table.file} must have the columns of {like.file}, but also has {_listed(more)}; remove what is not in both"
+        )
+
+
+def _parquet(file: Path) -> Table:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        values = parquet.ParquetFile(file).read()
+    except (pa.ArrowException, OSError) as error:
+        raise InvalidInput(f"{file} cannot be read as Parquet ({_first_line(error)}); write it anew") from None
+    values = values.select([name for name in values.column_names if not re.fullmatch(PANDAS_INDEX, name)])
+    _check_names(file, values.column_names)
+    return Table(file, True, False, values)
+
+
+def _content(file: Path, start: bytes) -> bytes:
+    """The text of a CSV, unpacked."""
+    try:
+        if start.startswith(b"\x1f\x8b"):
+            with gzip.open(file) as stream:
+                return stream.read()
+        if not start.startswith(b"PK"):
+            return file.read_bytes()
+        with zipfile.ZipFile(file) as archive:
+            names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX/")]
+            if len(names) != 1:
+                raise InvalidInput(f"{file} must hold one CSV file, got {len(names)} files; unpack it and name the one you mean")
+            return archive.read(names[0])
+    except (EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile) as error:
+        raise InvalidInput(f"{file} cannot be unpacked ({_first_line(error)}); it may be damaged") from None
+
+
+def _csv(file: Path, content: bytes, header: bool | None) -> Table:
+    content = content.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n")
+    try:
+        # A table of text has no zero bytes; what has them is some other kind of file.
+        if b"\0" in content[:4096]:
+            raise UnicodeError
+        first = content[: content.find(b"\n") % (len(content) + 1)].decode().rstrip("\r")
+    except UnicodeError:
+        raise InvalidInput(f"{file} must be a CSV file in UTF-8 or a Parquet file; save it as one of these") from None
+    if not first.strip():
+        raise InvalidInput(f"{file} must hold rows of numbers, got an empty file; check the file")
+    separator = _separator(first)
+    cells = [cell.strip() for cell in next(csv.reader([first], delimiter=separator))]
+    named = any(not _is_number(cell) and cell.lower() not in MISSING for cell in cells) if header is None else header
+    names = cells if named else [str(j) for j in range(len(cells))]
+    _check_names(file, names)
+    return Table(file, named, True, _parsed(file, content, names, separator, skip=int(named)))
+
+
+def _separator(line: str) -> str:
+    """The comma, unless there is a tab or a semicolon (which goes with decimal commas) outside of quotes."""
+    bare = re.sub(r'"[^"]*"', "", line)
+    return next((sign for sign in "\t;" if sign in bare), ",")
+
+
+def _parsed(file: Path, content: bytes, names: list[str], separator: str, skip: int) -> "pa.Table":
+    """All cells as text; a row with too many or too few is refused with its number."""
+    import pyarrow as pa
+    from pyarrow import csv as pacsv
+
+    wrong: list[Any] = []
+
+    def note(row: Any) -> str:
+        wrong.append(row)
+        return "error"
+
+    def parse(threads: bool) -> "pa.Table":
+        return pacsv.read_csv(
+            io.BytesIO(content),
+            # Names are given, so pyarrow must be told to pass over the row that has them.
+            read_options=pacsv.ReadOptions(column_names=names, skip_rows_after_names=skip, use_threads=threads),
+            parse_options=pacsv.ParseOptions(delimiter=separator, invalid_row_handler=None if threads else note),
+            convert_options=pacsv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False, quoted_strings_can_be_null=False
+            ),
+        )
+
+    try:
+        return parse(threads=True)
+    except pa.ArrowInvalid:
+        pass
+    try:
+        # Only one thread knows the row numbers.
+        return parse(threads=False)
+    except pa.ArrowInvalid as error:
+        if not wrong:
+            raise InvalidInput(f"{file} cannot be read as CSV ({_first_line(error)}); save it as CSV in UTF-8") from None
+        row = wrong[0]
+        where = f" in row {row.number - 1 - skip}" if row.number is not None else ""
+        raise InvalidInput(
+            f"{file} must have {row.expected_columns} columns in every row, got {row.actual_columns}{where}; mend that row"
+        ) from None
+
+
+def _check_names(file: Path, names: Sequence[str]) -> None:
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise InvalidInput(
+            f"{file} must name its columns differently, got {_listed(twice)} twice; rename one, or use --no-header"
+        )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:6])
+    return shown if len(names) <= 6 else f"{shown} and {len(names) - 6} more"
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n")[0][:120] or type(error).__name__
