@@ -67,6 +67,14 @@ class FastMoves(Problem, Protocol):
         """G after each move (flat indices, -1 = none) from a binary theta."""
 
 
+@runtime_checkable
+class BestMove(FastMoves, Protocol):
+    """Optional: the exact best of all single moves, without evaluating each."""
+
+    def best_move(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[int, int, float]:
+        """(off, on, G afterwards) for the best move from a binary theta; (-1, -1, inf) where there is none."""
+
+
 class FunctionProblem:
     """A problem around a user's own function.
 
@@ -194,6 +202,15 @@ class CheckedProblem:
         if np.isnan(values).any():
             raise DivergedError(f"evaluate_moves gave nan {place}; check it at this theta and lam")
         return values
+
+    def best_move(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[int, int, float]:
+        """The best single move; counts as one evaluation."""
+        self.n_full += 1
+        try:
+            return cast(BestMove, self.problem).best_move(read_only(theta), read_only(lam), warm=warm)
+        except Exception as error:
+            error.add_note(f"mixbin: raised in evaluation {self.n_evaluations} ({self.where})")
+            raise
 
     def _checked(self, got: Evaluation, gradient: bool) -> Evaluation:
         place = f"in evaluation {self.n_evaluations} ({self.where})"

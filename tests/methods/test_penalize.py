@@ -372,3 +372,16 @@ def test_infinite_values_on_the_way_are_stepped_back_from():
     result = mb.relax_and_penalize(mb.FunctionProblem(G, mb.Hypercube(6)), seed=0)
     assert result.theta.sum() == 1
     assert np.isfinite(result.value)
+
+
+def test_a_small_limit_leaves_something_for_polish():
+    """With a few hundred evaluations the search alone ends far from a good selection; polish must still get its turn."""
+    rng = np.random.default_rng(0)
+    X, X_val = rng.normal(size=(60, 3)), rng.normal(size=(30, 3))
+    y, y_val = X @ [1.0, 2.0, 3.0], X_val @ [1.0, 2.0, 3.0]
+    y[::2] = 5 * rng.normal(size=30)
+    problem = mb.RidgeDistillation(X, y, X_val, y_val, budget=6)
+    result = mb.relax_and_penalize(problem, max_evaluations=100, seed=0)
+    assert result.n_evaluations <= 100
+    assert "polish" in set(result.trace.column("phase"))
+    assert result.value <= mb.relax_and_round(problem, max_evaluations=100, seed=0).value

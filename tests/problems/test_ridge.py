@@ -395,3 +395,26 @@ def test_moves_without_a_row_to_take_out_or_put_in():
         if j >= 0:
             after[j] = 1.0
         assert value == pytest.approx(problem.evaluate(after, np.empty(0)).value, rel=1e-10)
+
+
+@pytest.mark.parametrize("targets", [1, 2])
+@pytest.mark.parametrize("k", [1, 2, 9, 39])
+@pytest.mark.parametrize("seed", range(3))
+def test_best_move_is_the_best_of_all(targets, k, seed, monkeypatch):
+    """With blocks so small that bounds decide about most exchanges."""
+    monkeypatch.setattr("mixbin.problems.distillation.exchange.FIRST_SIDE", 2)
+    monkeypatch.setattr("mixbin.problems.distillation.exchange.BLOCK_PAIRS", 70)
+    problem = RidgeDistillation(*make_data(targets, seed=seed), budget=k, alpha=0.01)
+    theta = problem.theta_set.vertex(np.random.default_rng(seed).uniform(size=40)).astype(float)
+    batches = list(problem.theta_set.moves(theta))
+    off, on = (np.concatenate(side) for side in zip(*batches, strict=True))
+    values = problem.evaluate_moves(theta, NO_LAM, off, on)
+    i, j, value = problem.best_move(theta, NO_LAM)
+    assert value == pytest.approx(values.min(), rel=1e-10)
+    assert theta[i] == 1
+    assert theta[j] == 0
+
+
+def test_no_move_is_left_when_all_rows_are_kept():
+    problem = RidgeDistillation(*make_data(), budget=40, alpha=0.01)
+    assert problem.best_move(np.ones(40), NO_LAM) == (-1, -1, np.inf)

@@ -63,7 +63,8 @@ def relax_and_penalize(
     max_outer : int
         Values of eps, at most; then the nearest feasible binary point is taken (status REPAIRED).
     max_evaluations, time_limit : optional
-        Limits over all starts, in evaluations of G and in seconds. ``time_limit`` makes a run depend on the clock.
+        Limits over all starts, in evaluations of G (a quarter of them is left to polish) and in seconds.
+        ``time_limit`` makes a run depend on the clock.
     relax_first : bool
         Begin with the plain relaxation, without penalty.
     reoptimize_lam : bool

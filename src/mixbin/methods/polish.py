@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mixbin.problem import FastMoves, Floats, Indices, Warm
+from mixbin.problem import BestMove, FastMoves, Floats, Indices, Warm
 from mixbin.sets.base import Moves
 from mixbin.solvers import Objective
 
@@ -99,6 +99,8 @@ def _predicted(grad: Floats, off: NDArray[np.intp], on: NDArray[np.intp]) -> Flo
 def _single_moves(objective: Objective, state: PolishState, limit: int) -> PolishState:
     """The next moves that were not tried yet; improvements among them are taken."""
     moves = _untried(objective.problem.theta_set.moves(state.theta, state.grad), state.tried)
+    if state.tried and isinstance(objective.problem.problem, BestMove):
+        return _best_of_all(objective, state)
     if isinstance(objective.problem.problem, FastMoves):
         return _try_together(objective, state, moves)
     off, on = next(moves, (NONE, NONE))
@@ -148,6 +150,19 @@ def _try_together(objective: Objective, state: PolishState, moves: Iterator[Move
             state = replace(state, spent=state.spent + 1)
         apart = apart[: len(apart) // 2]
     return state
+
+
+def _best_of_all(objective: Objective, state: PolishState) -> PolishState:
+    """Where the most promising moves hold no improvement, the best of all moves, made or known not to exist."""
+    off, on, value = objective.best_move(state.theta.astype(np.float64), state.lam, state.warm)
+    state = replace(state, spent=state.spent + 1)
+    if _falls(value, state.value):
+        there = _arrived(objective, state, moved(state.theta, off, on))
+        if there is not None:
+            return replace(there, together=GROWTH)
+        state = replace(state, spent=state.spent + 1)
+    total = objective.problem.theta_set.n_moves(state.theta)
+    return replace(state, tried=total, best_change=min(state.best_change, value - state.value), complete=True)
 
 
 def _apart(off: Indices, on: Indices, values: Floats, value: float) -> list[int]:

@@ -28,9 +28,11 @@ FIRST_WEIGHT = 1e-3
 """eps_0 = 1 / (FIRST_WEIGHT * scale of the gradient): the penalty begins as a small perturbation of G."""
 LAM_SOLVER = SpectralGradient(memory=1)
 LAM_STEPS = 50
+FOR_POLISH = 0.25
+"""The share of ``max_evaluations`` that the search leaves to polish."""
 STALLED = 1e-6
 """An outer iteration that moved theta by less than this has found a stationary point."""
-REPAIR = "the nearest feasible binary point is given"
+REPAIR = "the nearest feasible binary point was taken"
 SHARES = (1.0, 0.25, 0.0625)
 """How much of a jump off a stationary point is tried."""
 
@@ -369,9 +371,13 @@ class Run:
     # Limits.
 
     def _may_evaluate(self) -> bool:
-        """Whether a solver may evaluate once more; the last evaluation is kept for the answer."""
-        limit = self.settings.max_evaluations
-        return (limit is None or self.problem.n_evaluations + 1 < limit) and not self._out_of_time()
+        """Whether a solver may evaluate once more; the last evaluation is kept for the answer, and a share for polish."""
+        at, told = self.at, self.settings
+        limit = float("inf") if told.max_evaluations is None else float(told.max_evaluations)
+        searching = at.phase in ("relax", "penalise") or (at.phase == "begin" and at.start > 0)
+        if told.rounding == "penalise" and told.polish and searching:
+            limit *= 1.0 - FOR_POLISH
+        return self.problem.n_evaluations + 1 < limit and not self._out_of_time()
 
     def _out_of_time(self) -> bool:
         limit = self.settings.time_limit
@@ -391,7 +397,10 @@ class Run:
             if at.phase == "relax":
                 at.relaxed = Relaxed(at.state.theta, self.problem.lam_set.decode(at.state.lam), at.state.value)
             self._round(f"{self._limit()} in the {at.phase} phase; {REPAIR}")
-        at.phase = "done" if at.phase == "done" else "cold"
+            if self.journal.stopped or self._out_of_time():
+                at.phase = "cold"
+        else:
+            at.phase = "cold"
 
     def _limit(self) -> str:
         if self.journal.stopped:

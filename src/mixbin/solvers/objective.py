@@ -42,6 +42,10 @@ class Objective:
         """G after each of these moves, where the problem offers it."""
         return self.problem.evaluate_moves(theta, self._decoded(u), off, on, warm=warm)
 
+    def best_move(self, theta: Floats, u: Floats, warm: Warm | None) -> tuple[int, int, float]:
+        """The best single move, where the problem offers it."""
+        return self.problem.best_move(theta, self._decoded(u), warm=warm)
+
     def _decoded(self, u: Floats) -> Floats:
         if not self.may_evaluate():
             raise OutOfEvaluations

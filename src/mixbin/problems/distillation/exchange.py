@@ -9,6 +9,7 @@ and J, quadratic in the coefficients, changes by <A P grad, C> + 1/2 tr(C' (A P 
 image under P and under P H P, so all pairs of some rows cost two thin products.
 """
 
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,13 @@ from numpy.typing import NDArray
 from mixbin._validate import Floats
 
 Indices = NDArray[np.intp]
+
+FIRST_SIDE = 128
+"""The exchanges between so many promising rows of each kind are evaluated at once, to have something to compare with."""
+BLOCK_PAIRS = 2**18
+"""Pairs that are bounded in one go."""
+EXACT_PAIRS = 2**14
+"""Pairs that are evaluated in one go."""
 
 
 class RowTerms(NamedTuple):
@@ -64,3 +72,69 @@ def _pairwise(left: Floats, right: Floats, i: Indices, j: Indices) -> Floats:
     if i.size * 4 >= len(left) * len(right):
         return np.asarray((left @ right.T)[i, j])
     return np.asarray(np.einsum("nd,nd->n", left[i], right[j]))
+
+
+class Exchange(NamedTuple):
+    """A row to take out, a row to put in, and what that changes."""
+
+    off: int
+    on: int
+    change: float
+
+
+def best_exchange(
+    leverage: Floats,
+    residual: Floats,
+    slope: Floats,
+    off: Indices,
+    on: Indices,
+    exact: Callable[[Indices, Indices], Floats],
+    weight: float,
+) -> Exchange:
+    """The best of all exchanges, exactly, though few of them are evaluated.
+
+    J's second-order term is never negative, so <A P grad, C> bounds a change from below; and of the two rows together it needs
+    a_i' P a_j alone, which is at most the root of their leverages (Cauchy-Schwarz). What remains is a few numbers per row: a pair
+    whose bound is not below the best change so far is passed over.
+
+    Parameters
+    ----------
+    leverage, residual, slope : arrays over all rows
+        weight * a' P a, y - prediction and a' P grad.
+    off, on : index arrays
+        The selected rows and the others, the most promising first.
+    exact : function of (off, on)
+        The change of J for each pair.
+    weight : float
+        1/m.
+    """
+    a, b = np.repeat(off[:FIRST_SIDE], min(FIRST_SIDE, on.size)), np.tile(on[:FIRST_SIDE], min(FIRST_SIDE, off.size))
+    best = _better(Exchange(-1, -1, np.inf), a, b, exact)
+    fit, gain = np.einsum("ne,ne->n", slope, residual), np.sqrt(leverage)
+    rows = max(1, BLOCK_PAIRS // on.size)
+    for start in range(0, off.size, rows):
+        i = off[start : start + rows]
+        keep, into = 1.0 - leverage[i], 1.0 + leverage[on]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mixed = np.abs(slope[i] @ residual[on].T + residual[i] @ slope[on].T)
+            mixed *= np.outer(gain[i], gain[on])
+            least = np.outer(keep, fit[on]) - np.outer(fit[i], into) - mixed
+            alone = np.outer(keep, into)
+            # The true determinant lies between these two; a row that cannot be taken out alone has no bound.
+            bound = weight * least / np.where(least < 0, alone, alone + np.outer(leverage[i], leverage[on]))
+            open_pairs = ~(bound >= best.change)
+        for part in _parts(*np.nonzero(open_pairs)):
+            best = _better(best, i[part[0]], on[part[1]], exact)
+    return best
+
+
+def _better(best: Exchange, off: Indices, on: Indices, exact: Callable[[Indices, Indices], Floats]) -> Exchange:
+    change = exact(off, on)
+    k = int(np.argmin(change))
+    return Exchange(int(off[k]), int(on[k]), float(change[k])) if change[k] < best.change else best
+
+
+def _parts(i: Indices, j: Indices) -> Iterator[tuple[Indices, Indices]]:
+    """The pairs in pieces whose rows fit in the cache."""
+    for start in range(0, i.size, EXACT_PAIRS):
+        yield i[start : start + EXACT_PAIRS], j[start : start + EXACT_PAIRS]

@@ -15,7 +15,7 @@ from mixbin import _validate as check
 from mixbin._validate import Floats
 from mixbin.errors import DivergedError, InvalidInput
 from mixbin.problem import Evaluation, Indices, Warm
-from mixbin.problems.distillation.exchange import exchange_changes, row_terms
+from mixbin.problems.distillation.exchange import best_exchange, exchange_changes, row_terms
 from mixbin.sets import Box, Budget
 from mixbin.sets.budget import resolve_budget
 
@@ -34,6 +34,16 @@ class _Fit(NamedTuple):
     total: float  # sum v
     rows: int  # rows with v > 0
     factor: tuple[NDArray[np.floating], bool]  # the Cholesky factor of M as cho_solve takes it
+
+
+class _Expansion(NamedTuple):
+    """J around one selection, in coordinates centred on its weighted mean with the intercept last."""
+
+    fit: _Fit
+    value: float
+    P: Floats  # (d + 1, d + 1): the inverse of the normal matrix
+    H: Floats  # (d + 1, d + 1): the Hessian of J in the coefficients
+    grad: Floats  # (d + 1, e): its gradient
 
 
 class RidgeDistillation:
@@ -132,28 +142,59 @@ class RidgeDistillation:
 
     def evaluate_moves(self, theta: Floats, lam: Floats, off: Indices, on: Indices, *, warm: Warm | None = None) -> Floats:
         """J after each exchange of a selected row for another, exactly, from one fit (see ``exchange``)."""
+        at = self._expansion(theta, lam)
+        return at.value + self._changes(at, off, on)
+
+    def best_move(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[int, int, float]:
+        """The best of all exchanges (see ``best_exchange``): the row to take out, the row to put in, and J afterwards."""
+        at = self._expansion(theta, lam)
+        d, m = self.n_features, len(self._Z)
+        leverage, residual, slope = np.empty(m), np.empty((m, len(at.fit.K))), np.empty((m, len(at.fit.K)))
+        step = max(1, BLOCK_ENTRIES // self._Z.shape[1])
+        for start in range(0, m, step):
+            part = slice(start, start + step)
+            zhat = self._Z[part] - at.fit.mean
+            P_x = zhat[:, :d] @ at.P[:d, :d]
+            leverage[part] = (np.einsum("nd,nd->n", P_x, zhat[:, :d]) + at.P[d, d]) / m
+            residual[part] = zhat @ at.fit.K.T
+            slope[part] = P_x @ at.grad[:d] + at.P[d, d] * at.grad[d]
+        # Solo changes to first order, as the gradient of J has them: who promises most comes first.
+        promise = np.einsum("ne,ne->n", slope, residual)
+        chosen = theta > 0.5
+        off, on = np.flatnonzero(chosen), np.flatnonzero(~chosen)
+        if not on.size:
+            return -1, -1, np.inf
+        off, on = off[np.argsort(-promise[off], kind="stable")], on[np.argsort(promise[on], kind="stable")]
+        best = best_exchange(leverage, residual, slope, off, on, lambda i, j: self._changes(at, i, j), 1.0 / m)
+        return best.off, best.on, at.value + best.change
+
+    def _expansion(self, theta: ArrayLike, lam: ArrayLike) -> _Expansion:
+        """What exchanges need to know of the current selection."""
         fit = self._trained(theta, lam)
         d = self.n_features
         missed_mean = fit.K @ (self._val_mean - fit.mean)
         missed = self._R @ fit.K.T
         value = 0.5 * float(np.vdot(missed, missed) + np.vdot(missed_mean, missed_mean))
-
         # P = N^-1 is block diagonal in coordinates centred on the weighted mean: M^-1, and m / sum v for the intercept.
         P = np.zeros((d + 1, d + 1))
         P[:d, :d] = cho_solve(fit.factor, np.eye(d), check_finite=False)
         P[d, d] = len(self._Z) / fit.total
         shift = self._val_mean[:d] - fit.mean[:d]
         root = np.vstack([np.hstack([self._R[:, :d], np.zeros((len(self._R), 1))]), np.append(shift, 1.0)])
-        grad = -root.T @ np.vstack([missed, missed_mean])
+        return _Expansion(fit, value, P, root.T @ root, -root.T @ np.vstack([missed, missed_mean]))
+
+    def _changes(self, at: _Expansion, off: Indices, on: Indices) -> Floats:
+        """The change of J by each exchange."""
+        d = self.n_features
         terms = []
         for side in (off, on):
             rows, place = np.unique(side[side >= 0], return_inverse=True)
-            zhat = self._Z[rows] - fit.mean
+            zhat = self._Z[rows] - at.fit.mean
             index = np.full(side.size, len(rows))
             index[side >= 0] = place
-            terms.append((row_terms(zhat[:, :d], zhat @ fit.K.T, P, grad), index))
+            terms.append((row_terms(zhat[:, :d], zhat @ at.fit.K.T, at.P, at.grad), index))
         (out, i), (into, j) = terms
-        return value + exchange_changes(out, into, i, j, root.T @ root, 1.0 / len(self._Z))
+        return exchange_changes(out, into, i, j, at.H, 1.0 / len(self._Z))
 
     def model(self, theta: ArrayLike, lam: ArrayLike = ()) -> tuple[Floats, Floats | float]:
         """The ridge regression trained with (theta, lam).
