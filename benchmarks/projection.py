@@ -48,7 +48,7 @@ def extra_vectors(function: Callable[[], object], vector: NDArray[np.float64]) -
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Time and memory of the budget projection against np.sort.")
-    parser.add_argument("--size", type=int, default=10_000_000, help="entries of the vector (default: 10 million)")
+    parser.add_argument("--size", type=int, default=10_000_000, help="entries (default: 10 million, where the limits apply)")
     parser.add_argument("--repeats", type=int, default=7, help="runs of which the best counts (default: 7)")
     options = parser.parse_args()
 

@@ -21,7 +21,8 @@ def enumerate_binary(problem: Problem) -> Result:
     as good in lam as a local search (exact where G is unimodal in lam).
     """
     checked = CheckedProblem(problem)
-    count = checked.theta_set.cardinality()
+    # Of a larger set even the count takes long.
+    count = checked.theta_set.cardinality() if checked.theta_set.size <= LARGEST else float("inf")
     if count > LARGEST:
         raise InvalidInput(f"problem must have at most {LARGEST} binary points, got {count:.3g}; use relax_and_penalize instead")
     best: tuple[float, Floats, Floats] | None = None

@@ -138,16 +138,17 @@ def _try_together(objective: Objective, state: PolishState, moves: Iterator[Move
     values = objective.evaluate_moves(state.theta.astype(np.float64), state.lam, off, on, state.warm)
     change = float(values.min()) - state.value
     state = replace(state, tried=state.tried + off.size, best_change=min(state.best_change, change), spent=state.spent + 1)
-    apart = _apart(off, on, values, state.value)[: state.together]
+    apart = _apart(off, on, values, state.value, state.together)
     while apart:
         theta = state.theta
         for i in apart:
             theta = moved(theta, off[i], on[i])
         if objective.problem.theta_set.violation(theta) == 0:
-            there = _arrived(objective, state, theta)
+            value = objective.evaluate(theta.astype(np.float64), state.lam, state.warm, False).value
+            state = replace(state, spent=state.spent + 1)
+            there = _arrived(objective, state, theta) if _falls(value, state.value) else None
             if there is not None:
                 return replace(there, together=GROWTH * len(apart))
-            state = replace(state, spent=state.spent + 1)
         apart = apart[: len(apart) // 2]
     return state
 
@@ -165,14 +166,16 @@ def _best_of_all(objective: Objective, state: PolishState) -> PolishState:
     return replace(state, tried=total, best_change=min(state.best_change, value - state.value), complete=True)
 
 
-def _apart(off: Indices, on: Indices, values: Floats, value: float) -> list[int]:
-    """The moves that lower the value, the best first, without those that touch an entry of a better one."""
+def _apart(off: Indices, on: Indices, values: Floats, value: float, most: int) -> list[int]:
+    """At most so many moves that lower the value, the best first, without those that touch an entry of a better one."""
     better = np.flatnonzero(values < value - FALL * abs(value))
     touched, chosen = {-1}, []
     for i in better[np.argsort(values[better], kind="stable")]:
         if (off[i] < 0 or off[i] not in touched) and (on[i] < 0 or on[i] not in touched):
             chosen.append(int(i))
             touched |= {int(off[i]), int(on[i])}
+            if len(chosen) == most:
+                break
     return chosen
 
 

@@ -21,8 +21,12 @@ Indices = NDArray[np.intp]
 
 FIRST_SIDE = 128
 """The exchanges between so many promising rows of each kind are evaluated at once, to have something to compare with."""
-BLOCK_PAIRS = 2**18
+BLOCK_ROWS = 32
+"""Rows to take out that are bounded together first."""
+BLOCK_PAIRS = 2**16
 """Pairs that are bounded in one go."""
+ROUNDING = 1e-9
+"""A row whose leverage comes this close to 1 cannot be taken out alone."""
 EXACT_PAIRS = 2**14
 """Pairs that are evaluated in one go."""
 
@@ -110,22 +114,52 @@ def best_exchange(
     """
     a, b = np.repeat(off[:FIRST_SIDE], min(FIRST_SIDE, on.size)), np.tile(on[:FIRST_SIDE], min(FIRST_SIDE, off.size))
     best = _better(Exchange(-1, -1, np.inf), a, b, exact)
-    fit, gain = np.einsum("ne,ne->n", slope, residual), np.sqrt(leverage)
-    rows = max(1, BLOCK_PAIRS // on.size)
-    for start in range(0, off.size, rows):
-        i = off[start : start + rows]
-        keep, into = 1.0 - leverage[i], 1.0 + leverage[on]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            mixed = np.abs(slope[i] @ residual[on].T + residual[i] @ slope[on].T)
-            mixed *= np.outer(gain[i], gain[on])
-            least = np.outer(keep, fit[on]) - np.outer(fit[i], into) - mixed
-            alone = np.outer(keep, into)
-            # The true determinant lies between these two; a row that cannot be taken out alone has no bound.
-            bound = weight * least / np.where(least < 0, alone, alone + np.outer(leverage[i], leverage[on]))
-            open_pairs = ~(bound >= best.change)
-        for part in _parts(*np.nonzero(open_pairs)):
-            best = _better(best, i[part[0]], on[part[1]], exact)
+    rows = Bounds(leverage, residual, slope)
+    for start in range(0, off.size, BLOCK_ROWS):
+        i = off[start : start + BLOCK_ROWS]
+        near = on[rows.block_bound(i, on) < best.change / weight]
+        for left in range(0, near.size, BLOCK_PAIRS // i.size):
+            j = near[left : left + BLOCK_PAIRS // i.size]
+            open_pairs = np.nonzero(rows.bound(i, j) < best.change / weight)
+            for part in _parts(*open_pairs):
+                best = _better(best, i[part[0]], j[part[1]], exact)
     return best
+
+
+class Bounds:
+    """Lower bounds of the change over the weight, from what is known of the rows alone."""
+
+    def __init__(self, leverage: Floats, residual: Floats, slope: Floats) -> None:
+        self.leverage, self.root, self.residual, self.slope = leverage, np.sqrt(leverage), residual, slope
+        self.fit = np.einsum("ne,ne->n", slope, residual)
+        self.steep, self.far = np.linalg.norm(slope, axis=1), np.linalg.norm(residual, axis=1)
+
+    def bound(self, i: Indices, j: Indices) -> Floats:
+        """For each pair of rows i and j; -inf where row i cannot be taken out alone."""
+        keep, into = 1.0 - self.leverage[i], 1.0 + self.leverage[j]
+        mixed = self.slope[i] @ self.residual[j].T
+        mixed += self.residual[i] @ self.slope[j].T
+        np.abs(mixed, out=mixed)
+        mixed *= np.outer(self.root[i], self.root[j])
+        least = np.outer(keep, self.fit[j])
+        least -= np.outer(self.fit[i], into)
+        least -= mixed
+        alone = np.outer(keep, into)
+        # The true determinant lies between this and this plus the product of the leverages.
+        alone += np.where(least < 0, 0.0, np.outer(self.leverage[i], self.leverage[j]))
+        return np.asarray(np.divide(least, alone, out=np.full(least.shape, -np.inf), where=alone > ROUNDING))
+
+    def block_bound(self, i: Indices, j: Indices) -> Floats:
+        """For each row j, against all rows i at once."""
+        keep, into, root = 1.0 - self.leverage[i], 1.0 + self.leverage[j], self.root[i]
+        if keep.min() <= ROUNDING:
+            return np.full(j.size, -np.inf)
+        least = np.minimum(keep.min() * self.fit[j], keep.max() * self.fit[j]) - np.maximum(
+            self.fit[i].max() * into, self.fit[i].max()
+        )
+        least -= self.root[j] * ((root * self.steep[i]).max() * self.far[j] + (root * self.far[i]).max() * self.steep[j])
+        largest = keep.max() * into + self.leverage[i].max() * self.leverage[j]
+        return np.asarray(least / np.where(least < 0, keep.min() * into, largest))
 
 
 def _better(best: Exchange, off: Indices, on: Indices, exact: Callable[[Indices, Indices], Floats]) -> Exchange:
