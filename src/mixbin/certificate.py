@@ -89,7 +89,8 @@ class Certificate:
         if self.condition == "consistent":
             return f"{held}; the run ended at eps = {self.epsilon:.3g}, consistent with the theorem that makes it exactly binary."
         if self.condition == "violated":
-            return f"{held}; the run ended at eps = {self.epsilon:.3g}, too large for the theorem that makes it exactly binary."
+            larger = f"the run ended at eps = {self.epsilon:.3g}, more than the theorem asks for (it is sufficient only)"
+            return f"{held}; {larger}."
         return f"{held}."
 
     def _relaxed_sentence(self) -> str:
