@@ -314,10 +314,17 @@ def test_too_few_rows_to_split():
         quick(budget=0.1).fit(X[:5], Y[:5])
 
 
-def test_sparse_tables_are_refused_with_the_remedy():
-    for data in ((sparse.csr_array(X), Y), (X, Y, sparse.csr_array(X_VAL), Y_VAL)):
-        with pytest.raises(TypeError, match=r"Sparse data was passed.*dense data is required"):
-            quick().fit(*data)
+def test_sparse_tables_give_the_rows_of_dense_ones():
+    rng = np.random.default_rng(0)
+    table, table_val = (rng.poisson(0.4, size=(rows, 5)).astype(float) for rows in (60, 30))
+    y, y_val = (A @ np.arange(5.0) + rng.normal(size=len(A)) for A in (table, table_val))
+    dense, thin = quick(random_state=0), quick(random_state=0)
+    dense.fit(table, y, table_val, y_val)
+    thin.fit(sparse.csr_array(table), y, sparse.csc_matrix(table_val), y_val)
+    np.testing.assert_array_equal(thin.support_, dense.support_)
+    np.testing.assert_allclose(thin.coef_, dense.coef_, rtol=1e-5)
+    np.testing.assert_allclose(thin.predict(sparse.csr_array(table_val)), dense.predict(table_val), rtol=1e-5)
+    assert quick().fit(sparse.csr_array(table), y).support_.any()
 
 
 def test_a_failed_fit_leaves_the_model_unfitted():

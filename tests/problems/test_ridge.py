@@ -275,7 +275,6 @@ BAD_DATA = {
     "text": ("X", lambda a: a.astype(str), "X must be an array of numbers"),
     "missing": ("X", lambda a: changed(a, (3, 1), np.nan), r"X must be finite, got nan at index \(3, 1\); remove"),
     "infinite": ("X_val", lambda a: changed(a, (0, 4), np.inf), r"X_val must be finite, got inf at index \(0, 4\)"),
-    "sparse": ("X", sparse.csr_array, r"X must be a dense array, got a sparse csr_array; pass X.toarray\(\)"),
     "overflow": ("X", lambda a: a * 1e200, "X and y must have squares that fit in float64.*rescale"),
     "overflow in validation": ("X_val", lambda a: a * 1e200, "X_val and y_val must have squares that fit.*rescale"),
     "other columns": ("X_val", lambda a: a[:, :3], "X_val must have the columns of X, got 3 columns against 5"),
@@ -418,3 +417,54 @@ def test_best_move_is_the_best_of_all(targets, k, seed, monkeypatch):
 def test_no_move_is_left_when_all_rows_are_kept():
     problem = RidgeDistillation(*make_data(), budget=40, alpha=0.01)
     assert problem.best_move(np.ones(40), NO_LAM) == (-1, -1, np.inf)
+
+
+def sparse_data(targets=None, seed=0):
+    """A table of counts, most of them 0, and the same as a sparse matrix."""
+    rng = np.random.default_rng(seed)
+    X, X_val = (rng.poisson(0.3, size=(rows, 6)).astype(float) for rows in (40, 23))
+    shape = () if targets is None else (targets,)
+    coef = rng.normal(size=(6, *shape))
+    y, y_val = (A @ coef + 0.3 * rng.normal(size=(len(A), *shape)) for A in (X, X_val))
+    return (X, y, X_val, y_val), (sparse.csr_array(X), y, sparse.csc_matrix(X_val), y_val)
+
+
+@pytest.mark.parametrize("targets", [None, 3])
+@pytest.mark.parametrize("alpha", [0.05, (1e-3, 1.0)])
+def test_sparse_tables_give_what_dense_ones_give(targets, alpha):
+    dense_data, thin_data = sparse_data(targets)
+    dense, thin = (RidgeDistillation(*data, budget=9, alpha=alpha) for data in (dense_data, thin_data))
+    lam = np.array(0.1) if dense.lam_set.size else NO_LAM
+    rng = np.random.default_rng(1)
+    for theta in (rng.uniform(size=40), dense.theta_set.vertex(rng.uniform(size=40)).astype(float), np.full(40, 9 / 40)):
+        a, b = dense.evaluate(theta, lam), thin.evaluate(theta, lam)
+        assert b.value == pytest.approx(a.value, rel=1e-10)
+        np.testing.assert_allclose(b.grad_theta, a.grad_theta, rtol=1e-8, atol=1e-12)
+        np.testing.assert_allclose(b.grad_lam, a.grad_lam, rtol=1e-8)
+        np.testing.assert_allclose(thin.model(theta, lam)[0], dense.model(theta, lam)[0], rtol=1e-8)
+    theta = dense.theta_set.vertex(rng.uniform(size=40)).astype(float)
+    assert thin.best_move(theta, lam)[:2] == dense.best_move(theta, lam)[:2]
+    assert thin.fingerprint() != dense.fingerprint()
+
+
+@pytest.mark.parametrize("targets", [None, 3])
+def test_sparse_gradient_against_central_differences(targets):
+    problem = RidgeDistillation(*sparse_data(targets)[1], budget=9, alpha=(1e-3, 1.0))
+    theta, lam, h = np.random.default_rng(2).uniform(0.1, 0.9, size=40), np.array(0.1), 1e-6
+    theta[:5] = 1.0
+    got = problem.evaluate(theta, lam)
+    numeric = [
+        (problem.evaluate(theta + h * e, lam, gradient=False).value - problem.evaluate(theta - h * e, lam, gradient=False).value)
+        / (2 * h)
+        for e in np.eye(40)
+    ]
+    np.testing.assert_allclose(got.grad_theta, numeric, rtol=1e-6, atol=1e-6 * np.abs(numeric).max())
+    up, down = (problem.evaluate(theta, np.array(0.1 + s * h), gradient=False).value for s in (1, -1))
+    assert float(got.grad_lam) == pytest.approx((up - down) / (2 * h), rel=1e-6)
+
+
+def test_a_sparse_table_with_a_missing_value_is_refused():
+    X, y, X_val, y_val = sparse_data()[1]
+    X.data[3] = np.nan
+    with pytest.raises(InvalidInput, match=r"^X must be finite"):
+        RidgeDistillation(X, y, X_val, y_val, budget=9)

@@ -4,11 +4,11 @@ Throughout, z = (x, y) is a row with its targets appended. With K = [-W, I] the 
 matrix of the z's gives both covariances of the closed form, and the validation set enters only through its mean and its R factor.
 """
 
-import hashlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from scipy.linalg import cho_solve
 
 from mixbin import _validate as check
@@ -16,14 +16,12 @@ from mixbin._validate import Floats
 from mixbin.errors import DivergedError, InvalidInput
 from mixbin.problem import Evaluation, Indices, Warm
 from mixbin.problems.distillation.exchange import best_exchange, exchange_changes, row_terms
+from mixbin.problems.distillation.rows import BLOCK_ENTRIES, DenseRows, Rows, SparseRows, digest, summary
 from mixbin.sets import Box, Budget
 from mixbin.sets.budget import resolve_budget
 
 DEFAULT_ALPHA_RANGE = (1e-6, 1e2)
 """The range of alpha that None stands for, in units of the mean variance of the columns of X."""
-
-BLOCK_ENTRIES = 2**20
-"""Rows are weighted and multiplied in blocks of this many numbers, so that no second copy of the data is ever made."""
 
 
 class _Fit(NamedTuple):
@@ -55,11 +53,11 @@ class RidgeDistillation:
 
     Parameters
     ----------
-    X : array of shape (m, d)
-        The candidate rows. They are copied; float32 becomes float64.
+    X : array or sparse matrix of shape (m, d)
+        The candidate rows. Dense ones are copied, float32 becomes float64; sparse ones stay sparse.
     y : array of shape (m,) or (m, e)
         One target or several.
-    X_val : array of shape (n, d)
+    X_val : array or sparse matrix of shape (n, d)
         The validation rows.
     y_val : array of shape (n,) or (n, e)
         Their targets.
@@ -90,41 +88,28 @@ class RidgeDistillation:
 
     def __init__(
         self,
-        X: ArrayLike,
+        X: Any,
         y: ArrayLike,
-        X_val: ArrayLike,
+        X_val: Any,
         y_val: ArrayLike,
         budget: int | float = 0.1,
         alpha: float | tuple[float, float] | None = None,
     ) -> None:
         X, y, X_val, y_val = _checked_data(X, y, X_val, y_val)
         fixed_or_range = _checked_alpha(alpha)
-        self.theta_set = Budget(len(X), resolve_budget("budget", budget, len(X)))
-        self.n_features = X.shape[1]
+        m, self.n_features = X.shape
+        self.theta_set = Budget(m, resolve_budget("budget", budget, m))
         self._one_target = y.ndim == 1
-
-        # Centred once on the plain mean: large offsets (years, timestamps) would cost digits in every product below.
+        self._rows: Rows = SparseRows(X, y) if sparse.issparse(X) else DenseRows(X, y)
         with np.errstate(over="ignore", invalid="ignore"):
-            Z = _joined(X, y)
-            self._centre = Z.mean(axis=0)
-            Z -= self._centre
-            variances = np.einsum("ij,ij->j", Z, Z) / len(Z)
-            Z_val = _joined(X_val, y_val)
-            Z_val -= self._centre
-            self._val_mean = Z_val.mean(axis=0)
-            Z_val -= self._val_mean
-            val_variances = np.einsum("ij,ij->j", Z_val, Z_val)
-        for names, spread in (("X and y", variances), ("X_val and y_val", val_variances)):
+            self._val_mean, self._R = summary(X_val, y_val, self._rows.centre)
+            squares = np.square(self._R)
+        for names, spread in (("X and y", self._rows.variances), ("X_val and y_val", squares)):
             if not check.is_finite(spread):
                 raise InvalidInput(f"{names} must have squares that fit in float64, got columns that overflow; rescale them")
-        self._Z = Z
-        # |R w| = |Z_val w| / sqrt(n) for every w, to rounding and without squaring, at a cost that no longer grows with n.
-        self._R = (np.linalg.qr(Z_val, mode="r") if len(Z_val) > Z_val.shape[1] else Z_val) / np.sqrt(len(Z_val))
-        self._val_digest = _digest(X_val, y_val)
         # Moves are evaluated at the point that was evaluated last: its fit is kept.
         self._last: tuple[Floats, float, _Fit | None] | None = None
-
-        self.alpha = _default_range(variances[: self.n_features]) if fixed_or_range is None else fixed_or_range
+        self.alpha = _default_range(self._rows.variances[: self.n_features]) if fixed_or_range is None else fixed_or_range
         self.lam_set = Box.empty() if isinstance(self.alpha, float) else Box(*self.alpha, log=True)
 
     def evaluate(self, theta: Floats, lam: Floats, *, warm: Warm | None = None, gradient: bool = True) -> Evaluation:
@@ -148,12 +133,10 @@ class RidgeDistillation:
     def best_move(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[int, int, float]:
         """The best of all exchanges (see ``best_exchange``): the row to take out, the row to put in, and J afterwards."""
         at = self._expansion(theta, lam)
-        d, m = self.n_features, len(self._Z)
+        d, m = self.n_features, self._rows.n_rows
         leverage, residual, slope = np.empty(m), np.empty((m, len(at.fit.K))), np.empty((m, len(at.fit.K)))
-        step = max(1, BLOCK_ENTRIES // self._Z.shape[1])
-        for start in range(0, m, step):
-            part = slice(start, start + step)
-            zhat = self._Z[part] - at.fit.mean
+        for part in np.array_split(np.arange(m), -(-m * len(at.fit.mean) // BLOCK_ENTRIES)):
+            zhat = self._rows.take(part, at.fit.mean)
             P_x = zhat[:, :d] @ at.P[:d, :d]
             leverage[part] = (np.einsum("nd,nd->n", P_x, zhat[:, :d]) + at.P[d, d]) / m
             residual[part] = zhat @ at.fit.K.T
@@ -178,7 +161,7 @@ class RidgeDistillation:
         # P = N^-1 is block diagonal in coordinates centred on the weighted mean: M^-1, and m / sum v for the intercept.
         P = np.zeros((d + 1, d + 1))
         P[:d, :d] = cho_solve(fit.factor, np.eye(d), check_finite=False)
-        P[d, d] = len(self._Z) / fit.total
+        P[d, d] = self._rows.n_rows / fit.total
         shift = self._val_mean[:d] - fit.mean[:d]
         root = np.vstack([np.hstack([self._R[:, :d], np.zeros((len(self._R), 1))]), np.append(shift, 1.0)])
         return _Expansion(fit, value, P, root.T @ root, -root.T @ np.vstack([missed, missed_mean]))
@@ -189,12 +172,12 @@ class RidgeDistillation:
         terms = []
         for side in (off, on):
             rows, place = np.unique(side[side >= 0], return_inverse=True)
-            zhat = self._Z[rows] - at.fit.mean
+            zhat = self._rows.take(rows, at.fit.mean)
             index = np.full(side.size, len(rows))
             index[side >= 0] = place
             terms.append((row_terms(zhat[:, :d], zhat @ at.fit.K.T, at.P, at.grad), index))
         (out, i), (into, j) = terms
-        return exchange_changes(out, into, i, j, at.H, 1.0 / len(self._Z))
+        return exchange_changes(out, into, i, j, at.H, 1.0 / self._rows.n_rows)
 
     def model(self, theta: ArrayLike, lam: ArrayLike = ()) -> tuple[Floats, Floats | float]:
         """The ridge regression trained with (theta, lam).
@@ -209,14 +192,14 @@ class RidgeDistillation:
             raise InvalidInput("theta must select at least one row, got none; use top-k rounding or a larger budget")
         d = self.n_features
         coef = -fit.K[:, :d]
-        mean = self._centre + fit.mean
+        mean = self._rows.centre + fit.mean
         intercept = mean[d:] - coef @ mean[:d]
         return (coef[0], float(intercept[0])) if self._one_target else (coef, intercept)
 
     def fingerprint(self) -> str:
         """A hash of the data and the settings, for checkpoints."""
-        settings = f"RidgeDistillation 1 {self.theta_set!r} {self.alpha!r} {self._one_target} {self._val_digest}"
-        return _digest(self._Z, self._centre, settings=settings)
+        settings = f"RidgeDistillation 1 {self.theta_set!r} {self.alpha!r} {self._one_target} {self._rows.digest()}"
+        return digest(self._val_mean, self._R, settings=settings)
 
     def _trained(self, theta: ArrayLike, lam: ArrayLike) -> _Fit:
         fit = self._fit(theta, lam)
@@ -243,9 +226,8 @@ class RidgeDistillation:
             return None
         d = self.n_features
         rows = np.flatnonzero(v)
-        few = 4 * len(rows) < len(v)
-        mean = (v[rows] @ self._Z[rows] if few else v @ self._Z) / total
-        S = self._gram(rows, v[rows], mean)
+        mean = self._rows.mean(v, rows, total)
+        S = self._rows.gram(rows, v[rows], mean)
         M = S[:d, :d]
         M[np.diag_indices(d)] += alpha
         try:
@@ -258,32 +240,14 @@ class RidgeDistillation:
         W = cho_solve(factor, S[:d, d:], check_finite=False).T
         return _Fit(np.hstack([-W, np.eye(len(W))]), mean, total, len(rows), factor)
 
-    def _gram(self, rows: Indices, weights: Floats, mean: Floats) -> Floats:
-        """1/m sum v_i zhat_i zhat_i', from centred rows: subtracting the means' outer product would cancel digits."""
-        columns = self._Z.shape[1]
-        step = max(1, BLOCK_ENTRIES // columns)
-        roots = np.sqrt(weights / len(self._Z))[:, None]
-        buffer = np.empty((min(step, len(rows)), columns))
-        S = np.zeros((columns, columns))
-        for i in range(0, len(rows), step):
-            part = rows[i : i + step]
-            block = np.take(self._Z, part, axis=0, out=buffer[: len(part)], mode="clip")
-            block -= mean
-            block *= roots[i : i + step]
-            S += block.T @ block
-        return S
-
     def _gradients(self, fit: _Fit, missed: Floats, missed_mean: Floats) -> tuple[Floats, Floats]:
         """dJ/dv in all coordinates at once, and dJ/dalpha = -<A, W>."""
         d, e = self.n_features, len(fit.K)
         gamma = -missed.T @ self._R[:, :d] - np.outer(missed_mean, self._val_mean[:d] - fit.mean[:d])
         A = cho_solve(fit.factor, gamma.T, check_finite=False).T
-        # One pass over all rows; the thin factor on the left is what BLAS handles well.
-        both = np.vstack([fit.K, np.hstack([A, np.zeros((e, e))])])
-        out = both @ self._Z.T
-        out -= (both @ fit.mean)[:, None]
+        out = self._rows.images(np.vstack([fit.K, np.hstack([A, np.zeros((e, e))])]), fit.mean)
         missed_rows, a_rows = out[:e], out[e:]
-        a_rows /= len(self._Z)
+        a_rows /= self._rows.n_rows
         a_rows -= missed_mean[:, None] / fit.total
         grad_theta = np.einsum("ij,ij->j", missed_rows, a_rows)
         grad_lam = np.asarray(np.vdot(A, fit.K[:, :d])) if self.lam_set.size else np.empty(0)
@@ -297,10 +261,10 @@ class RidgeDistillation:
         return check.real("lam", float(lam), low=0, open_low=True, remedy="project it on lam_set")
 
 
-def _checked_data(X: ArrayLike, y: ArrayLike, X_val: ArrayLike, y_val: ArrayLike) -> tuple[Floats, Floats, Floats, Floats]:
+def _checked_data(X: Any, y: ArrayLike, X_val: Any, y_val: ArrayLike) -> tuple[Any, Floats, Any, Floats]:
     """The four arrays in float64, each with the shape that the others ask for."""
     X, X_val = _table("X", X), _table("X_val", X_val)
-    y, y_val = _targets("y", y, "X", len(X)), _targets("y_val", y_val, "X_val", len(X_val))
+    y, y_val = _targets("y", y, "X", X.shape[0]), _targets("y_val", y_val, "X_val", X_val.shape[0])
     if X_val.shape[1] != X.shape[1]:
         raise InvalidInput(
             f"X_val must have the columns of X, got {X_val.shape[1]} columns against {X.shape[1]}; "
@@ -311,13 +275,18 @@ def _checked_data(X: ArrayLike, y: ArrayLike, X_val: ArrayLike, y_val: ArrayLike
     return X, y, X_val, y_val
 
 
-def _table(name: str, value: ArrayLike) -> Floats:
-    if hasattr(value, "toarray"):
-        raise InvalidInput(f"{name} must be a dense array, got a sparse {type(value).__name__}; pass {name}.toarray()")
-    x = check.array(name, value)
-    if x.ndim != 2 or 0 in x.shape:
-        raise check.fail(name, x, "a table of shape (rows, columns), neither of them 0", "reshape it or check how it was read")
-    return x
+def _table(name: str, value: Any) -> Any:
+    """A dense float64 array or a sparse matrix of finite numbers, with rows and columns."""
+    if sparse.issparse(value):
+        table = sparse.csr_array(value)
+        check.array(name, table.data)
+    else:
+        table = check.array(name, value)
+    if table.ndim != 2 or 0 in table.shape:
+        raise check.fail(
+            name, value, "a table of shape (rows, columns), neither of them 0", "reshape it or check how it was read"
+        )
+    return table
 
 
 def _targets(name: str, value: ArrayLike, table: str, rows: int) -> Floats:
@@ -325,14 +294,6 @@ def _targets(name: str, value: ArrayLike, table: str, rows: int) -> Floats:
     if y.ndim not in (1, 2) or len(y) != rows or 0 in y.shape:
         raise check.fail(name, y, f"an array of shape ({rows},) or ({rows}, targets)", f"give one target per row of {table}")
     return y
-
-
-def _joined(X: Floats, y: Floats) -> Floats:
-    """The rows z = (x, y), one after the other in memory whatever the layout of X, since rows are what is gathered later."""
-    Z = np.empty((len(X), X.shape[1] + (1 if y.ndim == 1 else y.shape[1])))
-    Z[:, : X.shape[1]] = X
-    Z[:, X.shape[1] :] = y.reshape(len(X), -1)
-    return Z
 
 
 def _checked_alpha(alpha: object) -> float | tuple[float, float] | None:
@@ -355,11 +316,3 @@ def _default_range(variances: Floats) -> tuple[float, float]:
         raise InvalidInput("alpha=None needs a column of X that varies, got constant columns only; pass a number or check X")
     low, high = DEFAULT_ALPHA_RANGE
     return low * scale, high * scale
-
-
-def _digest(*arrays: Floats, settings: str = "") -> str:
-    h = hashlib.blake2b(settings.encode(), digest_size=16)
-    for x in arrays:
-        h.update(f"{x.shape}{x.dtype.str}".encode())
-        h.update(np.ascontiguousarray(x).data)
-    return h.hexdigest()

@@ -1,0 +1,161 @@
+"""The candidate rows z = (x, y) and what the closed form asks of them, dense or sparse.
+
+All that is large happens here: one weighted Gram matrix of the rows with weight, and thin products with all rows.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from mixbin._validate import Floats
+from mixbin.problem import Indices
+
+BLOCK_ENTRIES = 2**20
+"""Rows are weighted and multiplied in blocks of this many numbers, so that no second copy of the data is ever made."""
+
+
+class Rows(Protocol):
+    """Candidate rows relative to ``centre``; means and rows that go in and out are relative to it, too."""
+
+    n_rows: int
+    centre: Floats
+    variances: Floats
+    """Of the columns."""
+
+    def mean(self, v: Floats, rows: Indices, total: float) -> Floats:
+        """The weighted mean; ``rows`` are those with v > 0."""
+
+    def gram(self, rows: Indices, weights: Floats, mean: Floats) -> Floats:
+        """1/m sum v_i zhat_i zhat_i' over these rows, zhat = z - mean."""
+
+    def images(self, thin: Floats, mean: Floats) -> Floats:
+        """``thin @ zhat`` for all rows, of shape (len(thin), m)."""
+
+    def take(self, rows: Indices, mean: Floats) -> Floats:
+        """Zhat of these rows."""
+
+    def digest(self) -> str:
+        """A hash of the data."""
+
+
+class DenseRows:
+    """Rows in one array, centred once on the plain mean: large offsets (years, timestamps) would cost digits in every product."""
+
+    def __init__(self, X: Floats, y: Floats) -> None:
+        Z = joined(X, y)
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.centre = Z.mean(axis=0)
+            Z -= self.centre
+            self.variances = np.einsum("ij,ij->j", Z, Z) / len(Z)
+        self.n_rows, self._Z = len(Z), Z
+
+    def mean(self, v: Floats, rows: Indices, total: float) -> Floats:
+        """One pass over the rows with weight, or over all where most have one."""
+        few = 4 * len(rows) < len(v)
+        return np.asarray((v[rows] @ self._Z[rows] if few else v @ self._Z) / total)
+
+    def gram(self, rows: Indices, weights: Floats, mean: Floats) -> Floats:
+        """From centred rows: subtracting the outer product of the means would cancel digits."""
+        columns = self._Z.shape[1]
+        step = max(1, BLOCK_ENTRIES // columns)
+        roots = np.sqrt(weights / len(self._Z))[:, None]
+        buffer = np.empty((min(step, len(rows)), columns))
+        S = np.zeros((columns, columns))
+        for i in range(0, len(rows), step):
+            part = rows[i : i + step]
+            block = np.take(self._Z, part, axis=0, out=buffer[: len(part)], mode="clip")
+            block -= mean
+            block *= roots[i : i + step]
+            S += block.T @ block
+        return S
+
+    def images(self, thin: Floats, mean: Floats) -> Floats:
+        """One pass over all rows; the thin factor on the left is what BLAS handles well."""
+        out = thin @ self._Z.T
+        out -= (thin @ mean)[:, None]
+        return np.asarray(out)
+
+    def take(self, rows: Indices, mean: Floats) -> Floats:
+        """Zhat of these rows."""
+        return np.asarray(self._Z[rows] - mean)
+
+    def digest(self) -> str:
+        """A hash of the data."""
+        return digest(self._Z, self.centre)
+
+
+class SparseRows:
+    """Rows of a sparse matrix, which stays as it is: centring would fill it. Most entries are 0, so are the means, nearly."""
+
+    def __init__(self, X: Any, y: Floats) -> None:
+        self._X, self._y = sparse.csr_array(X, dtype=np.float64), y.reshape(len(y), -1)
+        self.n_rows = X.shape[0]
+        self.centre = np.zeros(X.shape[1] + self._y.shape[1])
+        ones = np.ones(self.n_rows)
+        mean = self.mean(ones, np.arange(self.n_rows), float(self.n_rows))
+        squares = np.concatenate([ones @ self._X.power(2), (self._y**2).sum(axis=0)]) / self.n_rows
+        self.variances = np.maximum(squares - mean**2, 0.0)
+
+    def mean(self, v: Floats, rows: Indices, total: float) -> Floats:
+        """One pass over the stored entries."""
+        return np.concatenate([v @ self._X, v @ self._y]) / total
+
+    def gram(self, rows: Indices, weights: Floats, mean: Floats) -> Floats:
+        """Sparse products, then the outer product of the means taken off."""
+        X, y = self._X[rows], self._y[rows]
+        weighted = X.multiply(weights[:, None]).tocsr()
+        S = np.block([[(weighted.T @ X).toarray(), weighted.T @ y], [(weighted.T @ y).T, (y * weights[:, None]).T @ y]])
+        S -= weights.sum() * np.outer(mean, mean)
+        return np.asarray(S / self.n_rows)
+
+    def images(self, thin: Floats, mean: Floats) -> Floats:
+        """One sparse product."""
+        d = self._X.shape[1]
+        out = (self._X @ thin[:, :d].T).T + thin[:, d:] @ self._y.T
+        return np.asarray(out - (thin @ mean)[:, None])
+
+    def take(self, rows: Indices, mean: Floats) -> Floats:
+        """Zhat of these rows."""
+        return np.asarray(np.hstack([self._X[rows].toarray(), self._y[rows]]) - mean)
+
+    def digest(self) -> str:
+        """A hash of the data."""
+        return digest(self._X.data, self._X.indices, self._X.indptr, self._y)
+
+
+def summary(X: Any, y: Floats, centre: Floats) -> tuple[Floats, Floats]:
+    """The mean of some rows, and R with |R w|^2 = mean of (zhat' w)^2 for every w: without squaring, block by block."""
+    n = X.shape[0]
+    mean = sum(block.sum(axis=0) for block in _blocks(X, y, centre)) / n
+    R: Floats = np.empty((0, len(centre)))
+    for block in _blocks(X, y, centre):
+        block -= mean
+        R = np.asarray(np.linalg.qr(np.vstack([R, block]), mode="r"))
+    return np.asarray(mean), R / np.sqrt(n)
+
+
+def _blocks(X: Any, y: Floats, centre: Floats) -> Iterator[Floats]:
+    step = max(len(centre), BLOCK_ENTRIES // len(centre))
+    for i in range(0, X.shape[0], step):
+        part = X[i : i + step]
+        yield joined(part.toarray() if sparse.issparse(part) else part, y[i : i + step]) - centre
+
+
+def joined(X: Floats, y: Floats) -> Floats:
+    """The rows z = (x, y), one after the other in memory whatever the layout of X, since rows are what is gathered later."""
+    Z = np.empty((len(X), X.shape[1] + (1 if y.ndim == 1 else y.shape[1])))
+    Z[:, : X.shape[1]] = X
+    Z[:, X.shape[1] :] = y.reshape(len(X), -1)
+    return Z
+
+
+def digest(*arrays: Any, settings: str = "") -> str:
+    """A hash of arrays and a text."""
+    h = hashlib.blake2b(settings.encode(), digest_size=16)
+    for x in arrays:
+        h.update(f"{x.shape}{x.dtype.str}".encode())
+        h.update(np.ascontiguousarray(x).data)
+    return h.hexdigest()
