@@ -34,6 +34,7 @@ _HOME = {
     "Result": "mixbin.result",
     "Status": "mixbin.result",
     "Trace": "mixbin.result",
+    "PublishedGradient": "mixbin.problems",
     "RidgeDistillation": "mixbin.problems",
     "DistillationRegressor": "mixbin.estimators",
     "CheckpointMismatch": "mixbin.errors",
@@ -67,7 +68,7 @@ if TYPE_CHECKING:
     from mixbin.methods import enumerate_binary, relax_and_penalize, relax_and_round
     from mixbin.penalties import Logarithmic, Quadratic
     from mixbin.problem import Evaluation, FunctionProblem, Problem
-    from mixbin.problems import RidgeDistillation
+    from mixbin.problems import PublishedGradient, RidgeDistillation
     from mixbin.progress import Event, ProgressDisplay
     from mixbin.result import Result, Status, Trace
     from mixbin.sets import Box, Budget, Hypercube, Knapsack, OneHot

@@ -240,17 +240,28 @@ class RidgeDistillation:
         W = cho_solve(factor, S[:d, d:], check_finite=False).T
         return _Fit(np.hstack([-W, np.eye(len(W))]), mean, total, len(rows), factor)
 
-    def _gradients(self, fit: _Fit, missed: Floats, missed_mean: Floats) -> tuple[Floats, Floats]:
-        """dJ/dv in all coordinates at once, and dJ/dalpha = -<A, W>."""
+    def gradient_terms(self, theta: ArrayLike, lam: ArrayLike = ()) -> tuple[Floats, Floats]:
+        """The two terms of dJ/dv = first / m + second (SPEC section 3): through the covariances, and through the means."""
+        fit = self._trained(theta, lam)
+        missed_mean, missed = fit.K @ (self._val_mean - fit.mean), self._R @ fit.K.T
+        missed_rows, a_rows, _ = self._row_products(fit, missed, missed_mean)
+        return np.einsum("ij,ij->j", missed_rows, a_rows), -missed_mean @ missed_rows / fit.total
+
+    def _row_products(self, fit: _Fit, missed: Floats, missed_mean: Floats) -> tuple[Floats, Floats, Floats]:
+        """Yhat - W xhat and A xhat for all rows, each of shape (e, m); and A."""
         d, e = self.n_features, len(fit.K)
         gamma = -missed.T @ self._R[:, :d] - np.outer(missed_mean, self._val_mean[:d] - fit.mean[:d])
         A = cho_solve(fit.factor, gamma.T, check_finite=False).T
         out = self._rows.images(np.vstack([fit.K, np.hstack([A, np.zeros((e, e))])]), fit.mean)
-        missed_rows, a_rows = out[:e], out[e:]
+        return out[:e], out[e:], A
+
+    def _gradients(self, fit: _Fit, missed: Floats, missed_mean: Floats) -> tuple[Floats, Floats]:
+        """dJ/dv in all coordinates at once, and dJ/dalpha = -<A, W>."""
+        missed_rows, a_rows, A = self._row_products(fit, missed, missed_mean)
         a_rows /= self._rows.n_rows
         a_rows -= missed_mean[:, None] / fit.total
         grad_theta = np.einsum("ij,ij->j", missed_rows, a_rows)
-        grad_lam = np.asarray(np.vdot(A, fit.K[:, :d])) if self.lam_set.size else np.empty(0)
+        grad_lam = np.asarray(np.vdot(A, fit.K[:, : self.n_features])) if self.lam_set.size else np.empty(0)
         return grad_theta, grad_lam
 
     def _alpha(self, lam: ArrayLike) -> float:

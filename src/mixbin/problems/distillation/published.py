@@ -1,0 +1,54 @@
+"""The published upper level of data distillation, to compare with: sampled coordinates and a fixed step (SPEC section 3).
+
+Per step the published algorithm takes the first term of the gradient on a few random coordinates, without its factor 1/m, and the
+second term on all of them. The value is exact. Its fixed step is ``ProjectedGradient(step_size=...)``.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from mixbin import _validate as check
+from mixbin.problem import Evaluation, Floats, Warm
+from mixbin.problems.distillation.ridge import RidgeDistillation
+
+
+class PublishedGradient:
+    """A ``RidgeDistillation`` with the gradient of the published algorithm in place of its own.
+
+    Parameters
+    ----------
+    problem : RidgeDistillation
+        With a fixed alpha, as published.
+    batch : int, default 600
+        Coordinates per step.
+    seed : int, default 0
+        Draws them; which draw it is goes from step to step in the warm state, so that an evaluation stays a pure function.
+    """
+
+    def __init__(self, problem: RidgeDistillation, batch: int = 600, seed: int = 0) -> None:
+        if not isinstance(problem, RidgeDistillation):
+            raise check.fail("problem", problem, "a RidgeDistillation")
+        if problem.lam_set.size:
+            raise check.fail("problem", problem, "a RidgeDistillation with a fixed alpha", "the published one has alpha=100")
+        self.problem = problem
+        self.batch = check.whole("batch", batch, low=1, high=problem.theta_set.size)
+        self.seed = check.whole("seed", seed, low=0)
+        self.theta_set, self.lam_set = problem.theta_set, problem.lam_set
+
+    def evaluate(self, theta: Floats, lam: Floats, *, warm: Warm | None = None, gradient: bool = True) -> Evaluation:
+        """The exact value, and the published gradient."""
+        draw = 0 if warm is None or "draws" not in warm else int(warm["draws"])
+        after: dict[str, Any] = {"draws": np.array(draw + 1)}
+        value = self.problem.evaluate(theta, lam, gradient=False)
+        if not gradient or not np.isfinite(value.value):
+            return self.problem.evaluate(theta, lam, gradient=gradient)._replace(warm=after)
+        first, second = self.problem.gradient_terms(theta, lam)
+        chosen = np.random.default_rng([self.seed, draw]).choice(theta.size, self.batch, replace=False)
+        grad = second
+        grad[chosen] += first[chosen]
+        return Evaluation(value.value, grad, np.empty(0), after, value.info)
+
+    def fingerprint(self) -> str:
+        """That of the problem, with the settings of the sample."""
+        return f"PublishedGradient {self.batch} {self.seed} {self.problem.fingerprint()}"
