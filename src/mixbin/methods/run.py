@@ -366,7 +366,7 @@ class Run:
         """What polish knows about the moves of the answer, if it looked at it with this lam."""
         if polish is None or not np.array_equal(polish.lam, lam):
             return None
-        return MoveCheck(polish.tried, polish.best_change, polish.complete)
+        return MoveCheck(polish.tried, polish.best_change)
 
     # Limits.
 

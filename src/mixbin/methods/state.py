@@ -17,7 +17,6 @@ class MoveCheck(NamedTuple):
 
     tried: int
     best_change: float
-    complete: bool
 
 
 class Candidate(NamedTuple):
