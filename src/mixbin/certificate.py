@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mixbin import _validate as check
-from mixbin.problem import CheckedProblem, FastMoves, Floats, Indices, Problem
+from mixbin.problem import CheckedProblem, FastMoves, Floats, Indices, LocalSearch, Problem
 from mixbin.sets import BinarySet
 
 ALL_MOVES = 10_000
@@ -117,7 +117,8 @@ def certify(
     lam : array, optional
         The continuous variables that go with it; may be left out where there are none.
     max_moves : int
-        All single moves are tried when there are at most this many, else a random sample of this size.
+        All single moves are tried when there are at most this many or the problem finds the best of them itself, else a random
+        sample of this size.
     seed : int
         Draws the sample.
     """
@@ -134,12 +135,14 @@ def certify(
 
     got = checked.evaluate(point, at)
     assert got.grad_theta is not None
-    total = theta_set.n_moves(point)
-    off, on = _some_moves(theta_set, point, total, max_moves, rng)
-    change = _best_value(checked, point, at, off, on) - got.value if off.size else nan
-    return Certificate(
-        epsilon_star=theta_set.epsilon_star(point, got.grad_theta), moves_tried=off.size, moves_total=total, best_change=change
-    )
+    tried = total = theta_set.n_moves(point)
+    if isinstance(problem, LocalSearch) and total and max_moves:
+        change = checked.best_move(point, at)[2] - got.value
+    else:
+        off, on = _some_moves(theta_set, point, total, max_moves, rng)
+        tried, change = off.size, _best_value(checked, point, at, off, on) - got.value if off.size else nan
+    epsilon_star = theta_set.epsilon_star(point, got.grad_theta)
+    return Certificate(epsilon_star=epsilon_star, moves_tried=tried, moves_total=total, best_change=change)
 
 
 def _some_moves(theta_set: BinarySet, theta: Floats, total: int, most: int, rng: np.random.Generator) -> tuple[Indices, Indices]:

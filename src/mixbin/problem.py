@@ -68,11 +68,17 @@ class FastMoves(Problem, Protocol):
 
 
 @runtime_checkable
-class BestMove(FastMoves, Protocol):
-    """Optional: the exact best of all single moves, without evaluating each."""
+class LocalSearch(FastMoves, Protocol):
+    """Optional: the problem knows a faster way through its single moves than trying them."""
 
     def best_move(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[int, int, float]:
-        """(off, on, G afterwards) for the best move from a binary theta; (-1, -1, inf) where there is none."""
+        """(off, on, G afterwards) for the best of all moves from a binary theta; (-1, -1, inf) where there is none."""
+
+    def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[NDArray[np.bool_], float]:
+        """A binary point reached from theta by some single moves that each lower G, and the change by the best move left.
+
+        The change is NaN while moves that lower G may be left: the engine then asks again.
+        """
 
 
 class FunctionProblem:
@@ -205,9 +211,16 @@ class CheckedProblem:
 
     def best_move(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[int, int, float]:
         """The best single move; counts as one evaluation."""
+        return cast("tuple[int, int, float]", self._searched("best_move", theta, lam, warm))
+
+    def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[NDArray[np.bool_], float]:
+        """Some single moves that lower G; counts as one evaluation."""
+        return cast("tuple[NDArray[np.bool_], float]", self._searched("improve", theta, lam, warm))
+
+    def _searched(self, name: str, theta: Floats, lam: Floats, warm: Warm | None) -> Any:
         self.n_full += 1
         try:
-            return cast(BestMove, self.problem).best_move(read_only(theta), read_only(lam), warm=warm)
+            return getattr(self.problem, name)(read_only(theta), read_only(lam), warm=warm)
         except Exception as error:
             error.add_note(f"mixbin: raised in evaluation {self.n_evaluations} ({self.where})")
             raise

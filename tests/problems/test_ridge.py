@@ -110,7 +110,7 @@ def test_rows_are_summed_over_several_blocks(monkeypatch):
     X, y, X_val, y_val = make_data()
     theta = make_theta("some zero")
     whole = RidgeDistillation(X, y, X_val, y_val, budget=8, alpha=0.3).evaluate(theta, NO_LAM)
-    monkeypatch.setattr("mixbin.problems.distillation.ridge.BLOCK_ENTRIES", 20)
+    monkeypatch.setattr("mixbin.problems.distillation.rows.BLOCK_ENTRIES", 20)
     blocks = RidgeDistillation(X, y, X_val, y_val, budget=8, alpha=0.3).evaluate(theta, NO_LAM)
     np.testing.assert_allclose(blocks.value, whole.value, rtol=1e-12)
     np.testing.assert_allclose(blocks.grad_theta, whole.grad_theta, rtol=1e-9, atol=1e-14)
@@ -358,65 +358,6 @@ def test_a_system_without_solution_says_what_to_do():
     twice = RidgeDistillation(np.hstack([X, X]), y, np.hstack([X_val, X_val]), y_val, alpha=1e-300)
     with pytest.raises(DivergedError, match="singular at alpha = 1e-300; raise alpha or rescale"):
         twice.evaluate(make_theta("binary"), NO_LAM)
-
-
-@pytest.mark.parametrize("targets", [1, 3])
-@pytest.mark.parametrize("k", [1, 2, 7, 29])
-def test_moves_are_evaluated_exactly(targets, k):
-    """Every exchange by rank-two updates against a fresh fit of the changed selection."""
-    rng = np.random.default_rng(k)
-    X, X_val = 100 + rng.normal(size=(30, 4)) * [1, 10, 0.1, 5], 100 + rng.normal(size=(20, 4)) * [1, 10, 0.1, 5]
-    y, y_val = rng.normal(size=(30, targets)), rng.normal(size=(20, targets))
-    problem = RidgeDistillation(X, y, X_val, y_val, budget=k, alpha=(1e-3, 1e3))
-    lam = np.array(0.7)
-    theta = problem.theta_set.vertex(rng.uniform(size=30)).astype(float)
-    seen = 0
-    for off, on in problem.theta_set.moves(theta):
-        values = problem.evaluate_moves(theta, lam, off, on)
-        for i, j, value in zip(off, on, values, strict=True):
-            after = theta.copy()
-            after[i], after[j] = 0.0, 1.0
-            assert value == pytest.approx(problem.evaluate(after, lam, gradient=False).value, rel=1e-9)
-            seen += 1
-    assert seen == k * (30 - k)
-
-
-def test_moves_without_a_row_to_take_out_or_put_in():
-    rng = np.random.default_rng(0)
-    problem = RidgeDistillation(rng.normal(size=(9, 2)), rng.normal(size=9), rng.normal(size=(5, 2)), rng.normal(size=5), 4, 0.1)
-    theta = (np.arange(9) < 4).astype(float)
-    off, on = np.array([0, -1, 2, -1]), np.array([-1, 5, 7, -1])
-    got = problem.evaluate_moves(theta, np.empty(0), off, on)
-    for i, j, value in zip(off, on, got, strict=True):
-        after = theta.copy()
-        if i >= 0:
-            after[i] = 0.0
-        if j >= 0:
-            after[j] = 1.0
-        assert value == pytest.approx(problem.evaluate(after, np.empty(0)).value, rel=1e-10)
-
-
-@pytest.mark.parametrize("targets", [1, 2])
-@pytest.mark.parametrize("k", [1, 2, 9, 39])
-@pytest.mark.parametrize("seed", range(3))
-def test_best_move_is_the_best_of_all(targets, k, seed, monkeypatch):
-    """With blocks so small that bounds decide about most exchanges."""
-    monkeypatch.setattr("mixbin.problems.distillation.exchange.FIRST_SIDE", 2)
-    monkeypatch.setattr("mixbin.problems.distillation.exchange.BLOCK_PAIRS", 70)
-    problem = RidgeDistillation(*make_data(targets, seed=seed), budget=k, alpha=0.01)
-    theta = problem.theta_set.vertex(np.random.default_rng(seed).uniform(size=40)).astype(float)
-    batches = list(problem.theta_set.moves(theta))
-    off, on = (np.concatenate(side) for side in zip(*batches, strict=True))
-    values = problem.evaluate_moves(theta, NO_LAM, off, on)
-    i, j, value = problem.best_move(theta, NO_LAM)
-    assert value == pytest.approx(values.min(), rel=1e-10)
-    assert theta[i] == 1
-    assert theta[j] == 0
-
-
-def test_no_move_is_left_when_all_rows_are_kept():
-    problem = RidgeDistillation(*make_data(), budget=40, alpha=0.01)
-    assert problem.best_move(np.ones(40), NO_LAM) == (-1, -1, np.inf)
 
 
 def sparse_data(targets=None, seed=0):

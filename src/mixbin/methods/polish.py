@@ -1,8 +1,9 @@
 """Polish: from a binary point to one that no single move improves.
 
 First many moves at once, along the linear model: the vertex nearest to theta - t grad flips what promises most, and t is halved
-when the true value does not fall. Then single moves (flips, exchanges, row moves): many in one call where the problem offers it,
-else one by one in the order that the gradient promises. A move is accepted only when the true value falls.
+when the true value does not fall. Then single moves (flips, exchanges, row moves): by the problem's own search or many in one
+call where it offers that, else one by one in the order that the gradient promises. A move is accepted only when the true value
+falls.
 """
 
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mixbin.problem import BestMove, FastMoves, Floats, Indices, Warm
+from mixbin.problem import FastMoves, Floats, Indices, LocalSearch, Warm
 from mixbin.sets.base import Moves
 from mixbin.solvers import Objective
 
@@ -48,6 +49,8 @@ class PolishState:
     """The lowest change of the value among them."""
     complete: bool = False
     """All single moves were evaluated and none lowers the value."""
+    searched: bool = False
+    """The problem's own search has nothing more to say."""
     moved: bool = False
     spent: int = 0
     """Evaluations used so far."""
@@ -67,7 +70,7 @@ def polish_step(objective: Objective, state: PolishState, limit: int) -> PolishS
 
 def polish_done(state: PolishState, limit: int) -> bool:
     """Nothing left to improve, or nothing left to spend; a value of inf has no gradient to go by."""
-    return state.complete or state.spent >= limit or not np.isfinite(state.value)
+    return state.complete or state.searched or state.spent >= limit or not np.isfinite(state.value)
 
 
 def _large_step(objective: Objective, state: PolishState) -> PolishState:
@@ -98,9 +101,9 @@ def _predicted(grad: Floats, off: NDArray[np.intp], on: NDArray[np.intp]) -> Flo
 
 def _single_moves(objective: Objective, state: PolishState, limit: int) -> PolishState:
     """The next moves that were not tried yet; improvements among them are taken."""
+    if isinstance(objective.problem.problem, LocalSearch):
+        return _search(objective, state)
     moves = _untried(objective.problem.theta_set.moves(state.theta, state.grad), state.tried)
-    if state.tried and isinstance(objective.problem.problem, BestMove):
-        return _best_of_all(objective, state)
     if isinstance(objective.problem.problem, FastMoves):
         return _try_together(objective, state, moves)
     off, on = next(moves, (NONE, NONE))
@@ -153,17 +156,20 @@ def _try_together(objective: Objective, state: PolishState, moves: Iterator[Move
     return state
 
 
-def _best_of_all(objective: Objective, state: PolishState) -> PolishState:
-    """Where the most promising moves hold no improvement, the best of all moves, made or known not to exist."""
-    off, on, value = objective.best_move(state.theta.astype(np.float64), state.lam, state.warm)
+def _search(objective: Objective, state: PolishState) -> PolishState:
+    """Moves made by the problem's own search, until it knows that none is left."""
+    theta, best_change = objective.improve(state.theta.astype(np.float64), state.lam, state.warm)
     state = replace(state, spent=state.spent + 1)
-    if _falls(value, state.value):
-        there = _arrived(objective, state, moved(state.theta, off, on))
-        if there is not None:
-            return replace(there, together=GROWTH)
-        state = replace(state, spent=state.spent + 1)
+    if not np.array_equal(theta, state.theta):
+        there = _arrived(objective, state, theta)
+        if there is None:
+            # The search believes in gains that are rounding: what is left is not known.
+            return replace(state, spent=state.spent + 1, searched=True)
+        state = there
+    if np.isnan(best_change):
+        return state
     total = objective.problem.theta_set.n_moves(state.theta)
-    return replace(state, tried=total, best_change=min(state.best_change, value - state.value), complete=True)
+    return replace(state, tried=total, best_change=best_change, complete=True)
 
 
 def _apart(off: Indices, on: Indices, values: Floats, value: float, most: int) -> list[int]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mixbin.penalties import Penalty
 from mixbin.problem import CheckedProblem, Evaluation, Floats, Indices, Warm
@@ -42,9 +43,9 @@ class Objective:
         """G after each of these moves, where the problem offers it."""
         return self.problem.evaluate_moves(theta, self._decoded(u), off, on, warm=warm)
 
-    def best_move(self, theta: Floats, u: Floats, warm: Warm | None) -> tuple[int, int, float]:
-        """The best single move, where the problem offers it."""
-        return self.problem.best_move(theta, self._decoded(u), warm=warm)
+    def improve(self, theta: Floats, u: Floats, warm: Warm | None) -> tuple[NDArray[np.bool_], float]:
+        """Single moves by the problem's own search, where it offers that."""
+        return self.problem.improve(theta, self._decoded(u), warm=warm)
 
     def _decoded(self, u: Floats) -> Floats:
         if not self.may_evaluate():

@@ -15,13 +15,18 @@ from mixbin import _validate as check
 from mixbin._validate import Floats
 from mixbin.errors import DivergedError, InvalidInput
 from mixbin.problem import Evaluation, Indices, Warm
-from mixbin.problems.distillation.exchange import best_exchange, exchange_changes, row_terms
-from mixbin.problems.distillation.rows import BLOCK_ENTRIES, DenseRows, Rows, SparseRows, digest, summary
+from mixbin.problems.distillation.descent import descend, lowest
+from mixbin.problems.distillation.exchange import exchange_changes
+from mixbin.problems.distillation.expansion import Expansion
+from mixbin.problems.distillation.rows import DenseRows, Rows, SparseRows, digest, summary
+from mixbin.problems.distillation.scan import POOL, Scan
 from mixbin.sets import Box, Budget
 from mixbin.sets.budget import resolve_budget
 
 DEFAULT_ALPHA_RANGE = (1e-6, 1e2)
 """The range of alpha that None stands for, in units of the mean variance of the columns of X."""
+EXCHANGES = 500
+"""Exchanges made in one call: a run can be stopped, shown and kept in between."""
 
 
 class _Fit(NamedTuple):
@@ -32,16 +37,6 @@ class _Fit(NamedTuple):
     total: float  # sum v
     rows: int  # rows with v > 0
     factor: tuple[NDArray[np.floating], bool]  # the Cholesky factor of M as cho_solve takes it
-
-
-class _Expansion(NamedTuple):
-    """J around one selection, in coordinates centred on its weighted mean with the intercept last."""
-
-    fit: _Fit
-    value: float
-    P: Floats  # (d + 1, d + 1): the inverse of the normal matrix
-    H: Floats  # (d + 1, d + 1): the Hessian of J in the coefficients
-    grad: Floats  # (d + 1, e): its gradient
 
 
 class RidgeDistillation:
@@ -131,51 +126,56 @@ class RidgeDistillation:
         return at.value + self._changes(at, off, on)
 
     def best_move(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[int, int, float]:
-        """The best of all exchanges (see ``best_exchange``): the row to take out, the row to put in, and J afterwards."""
-        at = self._expansion(theta, lam)
-        d, m = self.n_features, self._rows.n_rows
-        leverage, residual, slope = np.empty(m), np.empty((m, len(at.fit.K))), np.empty((m, len(at.fit.K)))
-        for part in np.array_split(np.arange(m), -(-m * len(at.fit.mean) // BLOCK_ENTRIES)):
-            zhat = self._rows.take(part, at.fit.mean)
-            P_x = zhat[:, :d] @ at.P[:d, :d]
-            leverage[part] = (np.einsum("nd,nd->n", P_x, zhat[:, :d]) + at.P[d, d]) / m
-            residual[part] = zhat @ at.fit.K.T
-            slope[part] = P_x @ at.grad[:d] + at.P[d, d] * at.grad[d]
-        # Solo changes to first order, as the gradient of J has them: who promises most comes first.
-        promise = np.einsum("ne,ne->n", slope, residual)
-        chosen = theta > 0.5
-        off, on = np.flatnonzero(chosen), np.flatnonzero(~chosen)
-        if not on.size:
+        """The best of all exchanges (see ``scan``): the row to take out, the row to put in, and J afterwards."""
+        at, chosen = self._expansion(theta, lam), theta > 0.5
+        if chosen.all():
             return -1, -1, np.inf
-        off, on = off[np.argsort(-promise[off], kind="stable")], on[np.argsort(promise[on], kind="stable")]
-        best = best_exchange(leverage, residual, slope, off, on, lambda i, j: self._changes(at, i, j), 1.0 / m)
+        best = Scan(self._rows, at, chosen).best()
         return best.off, best.on, at.value + best.change
 
-    def _expansion(self, theta: ArrayLike, lam: ArrayLike) -> _Expansion:
-        """What exchanges need to know of the current selection."""
+    def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[NDArray[np.bool_], float]:
+        """A selection reached by exchanges that each lower J; and where none is left, what the best of all changes, else NaN.
+
+        First exchanges among the rows that promise most (see ``descent``); once there are none, anywhere (see ``scan``).
+        """
+        grad = self.evaluate(theta, lam).grad_theta
+        assert grad is not None
+        at, chosen = self._expansion(theta, lam), theta > 0.5
+        if chosen.all():
+            return chosen, np.inf
+        pool = np.concatenate([lowest(np.flatnonzero(chosen), -grad, POOL), lowest(np.flatnonzero(~chosen), grad, POOL)])
+        after = descend(at, self._rows.take(pool, at.origin), chosen[pool], 1.0 / self._rows.n_rows, EXCHANGES)
+        if not np.array_equal(after, chosen[pool]):
+            chosen[pool] = after
+            return chosen, np.nan
+        scan = Scan(self._rows, at, chosen)
+        best_change = scan.settle(EXCHANGES)
+        return scan.chosen, best_change
+
+    def _expansion(self, theta: ArrayLike, lam: ArrayLike) -> Expansion:
+        """What exchanges need to know of the current selection, in coordinates centred on its weighted mean."""
         fit = self._trained(theta, lam)
-        d = self.n_features
+        d, e = self.n_features, len(fit.K)
         missed_mean = fit.K @ (self._val_mean - fit.mean)
         missed = self._R @ fit.K.T
         value = 0.5 * float(np.vdot(missed, missed) + np.vdot(missed_mean, missed_mean))
-        # P = N^-1 is block diagonal in coordinates centred on the weighted mean: M^-1, and m / sum v for the intercept.
+        # P = N^-1 is block diagonal in these coordinates: M^-1, and m / sum v for the intercept.
         P = np.zeros((d + 1, d + 1))
         P[:d, :d] = cho_solve(fit.factor, np.eye(d), check_finite=False)
         P[d, d] = self._rows.n_rows / fit.total
         shift = self._val_mean[:d] - fit.mean[:d]
         root = np.vstack([np.hstack([self._R[:, :d], np.zeros((len(self._R), 1))]), np.append(shift, 1.0)])
-        return _Expansion(fit, value, P, root.T @ root, -root.T @ np.vstack([missed, missed_mean]))
+        coef = np.vstack([-fit.K[:, :d].T, np.zeros((1, e))])
+        return Expansion(fit.mean, coef, value, P, root.T @ root, -root.T @ np.vstack([missed, missed_mean]))
 
-    def _changes(self, at: _Expansion, off: Indices, on: Indices) -> Floats:
+    def _changes(self, at: Expansion, off: Indices, on: Indices) -> Floats:
         """The change of J by each exchange."""
-        d = self.n_features
         terms = []
         for side in (off, on):
             rows, place = np.unique(side[side >= 0], return_inverse=True)
-            zhat = self._rows.take(rows, at.fit.mean)
             index = np.full(side.size, len(rows))
             index[side >= 0] = place
-            terms.append((row_terms(zhat[:, :d], zhat @ at.fit.K.T, at.P, at.grad), index))
+            terms.append((at.terms(self._rows.take(rows, at.origin), none=True), index))
         (out, i), (into, j) = terms
         return exchange_changes(out, into, i, j, at.H, 1.0 / self._rows.n_rows)
 

@@ -1,0 +1,57 @@
+"""J around one selection, exactly: what taking rows out and putting rows in does to the closed form (SPEC section 3).
+
+With an intercept among the features, a = (x, 1), the lower level's normal matrix is N = 1/m sum v_i a_i a_i' + diag(s, .., s, 0).
+Rows A that gain the weights D change it by A' D A, so by the Woodbury identity
+
+    coefficients' = coefficients + P A' C,   C = (D^-1 + G)^-1 R,   P = N^-1,  G = A P A',  R = the residuals of the rows,
+    P' = P - P A' (D^-1 + G)^-1 A P,
+
+and J, quadratic in the coefficients, changes by <A P grad, C> + 1/2 tr(C' B C) with B = A P H P A'.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mixbin._validate import Floats
+
+
+class RowTerms(NamedTuple):
+    """What the changes of J need of some rows."""
+
+    a: Floats  # (rows, d + 1): relative to the expansion's origin, with a 1 appended
+    P_a: Floats  # (rows, d + 1)
+    residual: Floats  # (rows, e): y - prediction
+    slope: Floats  # (rows, e): a' P grad
+
+
+class Expansion(NamedTuple):
+    """J in the coefficients of one selection."""
+
+    origin: Floats  # (d + e,): the point that rows are relative to
+    coef: Floats  # (d + 1, e): the intercept last
+    value: float
+    P: Floats  # (d + 1, d + 1): the inverse of the normal matrix
+    H: Floats  # (d + 1, d + 1): the Hessian of J
+    grad: Floats  # (d + 1, e): its gradient
+
+    def terms(self, zhat: Floats, *, none: bool = False) -> RowTerms:
+        """The terms of rows z - origin; ``none`` appends an empty row, which changes nothing."""
+        d = len(self.P) - 1
+        a = np.zeros((len(zhat) + none, d + 1))
+        a[: len(zhat), :d] = zhat[:, :d]
+        a[: len(zhat), d] = 1.0
+        residual = -a @ self.coef
+        residual[: len(zhat)] += zhat[:, d:]
+        P_a = a @ self.P
+        return RowTerms(a, P_a, residual, P_a @ self.grad)
+
+    def changed(self, rows: RowTerms, gains: Floats) -> "Expansion":
+        """The expansion after these rows have gained these weights."""
+        inner = rows.a @ rows.P_a.T + np.diag(1.0 / gains)
+        solved = np.linalg.solve(inner, np.hstack([rows.residual, rows.P_a]))
+        step = rows.P_a.T @ solved[:, : self.coef.shape[1]]
+        bend = self.H @ step
+        P = self.P - rows.P_a.T @ solved[:, self.coef.shape[1] :]
+        value = self.value + float(np.vdot(self.grad, step) + 0.5 * np.vdot(step, bend))
+        return self._replace(coef=self.coef + step, value=value, P=0.5 * (P + P.T), grad=self.grad + bend)
