@@ -83,8 +83,16 @@ def is_finite(x: Floats) -> bool:
     return x.size == 0 or bool(np.isfinite(x.min()) and np.isfinite(x.max()))
 
 
-def array(name: str, value: object, *, shape: tuple[int, ...] | None = None, ndim: int | None = None, remedy: str = "") -> Floats:
-    """A finite float64 array of that shape; a float64 array passes through uncopied."""
+def array(
+    name: str,
+    value: object,
+    *,
+    shape: tuple[int, ...] | None = None,
+    ndim: int | None = None,
+    remedy: str = "",
+    keep_single: bool = False,
+) -> Floats:
+    """A finite float64 array of that shape; a float64 array passes through uncopied, a float32 one with ``keep_single``."""
     must = "an array of numbers" if shape is None else f"an array of numbers of shape {shape}"
     if ndim is not None:
         must = f"an array of numbers with {ndim} dimension{'s' if ndim != 1 else ''}"
@@ -93,7 +101,7 @@ def array(name: str, value: object, *, shape: tuple[int, ...] | None = None, ndi
         # Text that happens to spell numbers is a mistake in the caller's table, not a number.
         if raw.dtype.kind not in "buif":
             raise TypeError
-        x = raw.astype(np.float64, copy=False)
+        x = raw if keep_single and raw.dtype == np.float32 else raw.astype(np.float64, copy=False)
     except (TypeError, ValueError):
         raise fail(name, value, must, remedy) from None
     if (shape is not None and x.shape != shape) or (ndim is not None and x.ndim != ndim):

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mixbin import _validate as check
-from mixbin.problem import CheckedProblem, FastMoves, Floats, Indices, LocalSearch, Problem
+from mixbin.problem import FALL, CheckedProblem, FastMoves, Floats, Indices, LocalSearch, Problem
 from mixbin.sets import BinarySet
 
 ALL_MOVES = 10_000
@@ -142,7 +142,13 @@ def certify(
         off, on = _some_moves(theta_set, point, total, max_moves, rng)
         tried, change = off.size, _best_value(checked, point, at, off, on) - got.value if off.size else nan
     epsilon_star = theta_set.epsilon_star(point, got.grad_theta)
+    change = without_rounding(change, got.value)
     return Certificate(epsilon_star=epsilon_star, moves_tried=tried, moves_total=total, best_change=change)
+
+
+def without_rounding(change: float, value: float) -> float:
+    """A change of ``value`` that is lower by rounding alone is none."""
+    return 0.0 if -FALL * abs(value) <= change < 0 else change
 
 
 def _some_moves(theta_set: BinarySet, theta: Floats, total: int, most: int, rng: np.random.Generator) -> tuple[Indices, Indices]:

@@ -15,6 +15,9 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Warm = Mapping[str, NDArray[Any]]
 
+FALL = 1e-12
+"""G has fallen when it is lower by more than this share of it: rounding is no progress."""
+
 
 class Evaluation(NamedTuple):
     """G at one point, with what the lower level hands on."""

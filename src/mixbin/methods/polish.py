@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mixbin.problem import FastMoves, Floats, Indices, LocalSearch, Warm
+from mixbin.problem import FALL, FastMoves, Floats, Indices, LocalSearch, Warm
 from mixbin.sets.base import Moves
 from mixbin.solvers import Objective
 
@@ -25,8 +25,6 @@ IN_ONE_CALL = 2**16
 GROWTH = 4
 """How many more moves are tried at once than the last time some were made."""
 NONE = np.empty(0, dtype=np.intp)
-FALL = 1e-12
-"""A value has fallen when it is lower by more than this share of it: rounding is no progress."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mixbin.certificate import Certificate
+from mixbin.certificate import Certificate, without_rounding
 from mixbin.checkpoint import Checkpoint
 from mixbin.errors import InvalidInput
 from mixbin.methods.journal import Journal
@@ -366,7 +366,7 @@ class Run:
         """What polish knows about the moves of the answer, if it looked at it with this lam."""
         if polish is None or not np.array_equal(polish.lam, lam):
             return None
-        return MoveCheck(polish.tried, polish.best_change)
+        return MoveCheck(polish.tried, without_rounding(polish.best_change, polish.value))
 
     # Limits.
 

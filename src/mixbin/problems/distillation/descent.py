@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixbin._validate import Floats
-from mixbin.problem import Indices
+from mixbin.problem import FALL, Indices
 from mixbin.problems.distillation.exchange import Ends, pair_changes
 from mixbin.problems.distillation.expansion import Expansion, RowTerms
 
@@ -21,8 +21,6 @@ LITTLE, PATIENCE = 8, 4
 """A block with so few exchanges has little left; after so many of these in a row the pool has."""
 SIDE = 32
 """Exchanges are first looked for among so many rows of each kind, those that promise most alone."""
-FALL = 1e-12
-"""J has fallen when it is lower by more than this share of it."""
 
 
 class Block:

@@ -49,7 +49,7 @@ class RidgeDistillation:
     Parameters
     ----------
     X : array or sparse matrix of shape (m, d)
-        The candidate rows. Dense ones are copied, float32 becomes float64; sparse ones stay sparse.
+        The candidate rows. Dense ones are copied once, in their precision (float32 or float64); sparse ones stay sparse.
     y : array of shape (m,) or (m, e)
         One target or several.
     X_val : array or sparse matrix of shape (n, d)
@@ -273,7 +273,7 @@ class RidgeDistillation:
 
 
 def _checked_data(X: Any, y: ArrayLike, X_val: Any, y_val: ArrayLike) -> tuple[Any, Floats, Any, Floats]:
-    """The four arrays in float64, each with the shape that the others ask for."""
+    """The four arrays, each with the shape that the others ask for."""
     X, X_val = _table("X", X), _table("X_val", X_val)
     y, y_val = _targets("y", y, "X", X.shape[0]), _targets("y_val", y_val, "X_val", X_val.shape[0])
     if X_val.shape[1] != X.shape[1]:
@@ -287,12 +287,12 @@ def _checked_data(X: Any, y: ArrayLike, X_val: Any, y_val: ArrayLike) -> tuple[A
 
 
 def _table(name: str, value: Any) -> Any:
-    """A dense float64 array or a sparse matrix of finite numbers, with rows and columns."""
+    """A dense array of float64 or float32, or a sparse matrix of finite numbers, with rows and columns."""
     if sparse.issparse(value):
         table = sparse.csr_array(value)
         check.array(name, table.data)
     else:
-        table = check.array(name, value)
+        table = check.array(name, value, keep_single=True)
     if table.ndim != 2 or 0 in table.shape:
         raise check.fail(
             name, value, "a table of shape (rows, columns), neither of them 0", "reshape it or check how it was read"

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from mixbin._validate import Floats
@@ -42,20 +43,31 @@ class Rows(Protocol):
 
 
 class DenseRows:
-    """Rows in one array, centred once on the plain mean: large offsets (years, timestamps) would cost digits in every product."""
+    """Rows in one array, centred once on the plain mean: large offsets (years, timestamps) would cost digits in every product.
 
-    def __init__(self, X: Floats, y: Floats) -> None:
+    A table of float32 stays one of float32; all sums are float64, block by block.
+    """
+
+    def __init__(self, X: NDArray[np.floating], y: Floats) -> None:
         Z = joined(X, y)
-        with np.errstate(over="ignore", invalid="ignore"):
-            self.centre = Z.mean(axis=0)
-            Z -= self.centre
-            self.variances = np.einsum("ij,ij->j", Z, Z) / len(Z)
         self.n_rows, self._Z = len(Z), Z
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.centre = sum(block.sum(axis=0, dtype=np.float64) for block in self._blocks()) / len(Z)
+            for block in self._blocks():
+                block -= self.centre
+            self.variances = sum(np.einsum("ij,ij->j", block, block, dtype=np.float64) for block in self._blocks()) / len(Z)
+
+    def _blocks(self) -> Iterator[NDArray[np.floating]]:
+        """The rows in blocks, as views; one block where nothing has to be converted."""
+        step = len(self._Z) if self._Z.dtype == np.float64 else max(1, BLOCK_ENTRIES // self._Z.shape[1])
+        return (self._Z[i : i + step] for i in range(0, len(self._Z), step))
 
     def mean(self, v: Floats, rows: Indices, total: float) -> Floats:
         """One pass over the rows with weight, or over all where most have one."""
-        few = 4 * len(rows) < len(v)
-        return np.asarray((v[rows] @ self._Z[rows] if few else v @ self._Z) / total)
+        if 4 * len(rows) < len(v):
+            return np.asarray(v[rows] @ self._Z[rows] / total)
+        weights = iter(np.split(v, np.cumsum([len(block) for block in self._blocks()])[:-1]))
+        return np.asarray(sum(next(weights) @ block for block in self._blocks()) / total)
 
     def gram(self, rows: Indices, weights: Floats, mean: Floats) -> Floats:
         """From centred rows: subtracting the outer product of the means would cancel digits."""
@@ -66,17 +78,21 @@ class DenseRows:
         S = np.zeros((columns, columns))
         for i in range(0, len(rows), step):
             part = rows[i : i + step]
-            block = np.take(self._Z, part, axis=0, out=buffer[: len(part)], mode="clip")
-            block -= mean
+            block = buffer[: len(part)]
+            if self._Z.dtype == np.float64:
+                np.take(self._Z, part, axis=0, out=block, mode="clip")
+                block -= mean
+            else:
+                np.subtract(self._Z[part], mean, out=block)
             block *= roots[i : i + step]
             S += block.T @ block
         return S
 
     def images(self, thin: Floats, mean: Floats) -> Floats:
         """One pass over all rows; the thin factor on the left is what BLAS handles well."""
-        out = thin @ self._Z.T
+        out = np.hstack([thin @ block.T for block in self._blocks()])
         out -= (thin @ mean)[:, None]
-        return np.asarray(out)
+        return out
 
     def take(self, rows: Indices, mean: Floats) -> Floats:
         """Zhat of these rows."""
@@ -141,12 +157,12 @@ def _blocks(X: Any, y: Floats, centre: Floats) -> Iterator[Floats]:
     step = max(len(centre), BLOCK_ENTRIES // len(centre))
     for i in range(0, X.shape[0], step):
         part = X[i : i + step]
-        yield joined(part.toarray() if sparse.issparse(part) else part, y[i : i + step]) - centre
+        yield np.asarray(joined(part.toarray() if sparse.issparse(part) else part, y[i : i + step]) - centre)
 
 
-def joined(X: Floats, y: Floats) -> Floats:
-    """The rows z = (x, y), one after the other in memory whatever the layout of X, since rows are what is gathered later."""
-    Z = np.empty((len(X), X.shape[1] + (1 if y.ndim == 1 else y.shape[1])))
+def joined(X: NDArray[np.floating], y: Floats) -> NDArray[np.floating]:
+    """The rows z = (x, y) in X's precision, in C order whatever the layout of X, since rows are what is gathered later."""
+    Z = np.empty((len(X), X.shape[1] + (1 if y.ndim == 1 else y.shape[1])), dtype=X.dtype)
     Z[:, : X.shape[1]] = X
     Z[:, X.shape[1] :] = y.reshape(len(X), -1)
     return Z

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixbin._validate import Floats
-from mixbin.problem import Indices
-from mixbin.problems.distillation.descent import FALL, descend
+from mixbin.problem import FALL, Indices
+from mixbin.problems.distillation.descent import descend
 from mixbin.problems.distillation.exchange import Ends, ends_of, pair_changes
 from mixbin.problems.distillation.expansion import Expansion, RowTerms
 from mixbin.problems.distillation.rows import BLOCK_ENTRIES, Rows
@@ -22,6 +22,8 @@ FIRST_SIDE = 128
 """The exchanges between so many promising rows of each kind are evaluated at once, to have something to compare with."""
 BLOCK_ROWS = 32
 """Rows to take out that are bounded together first."""
+LARGE_BLOCK = 8
+"""Such blocks that are bounded together before."""
 BLOCK_PAIRS = 2**18
 """Pairs that are bounded and evaluated in one go."""
 ROUNDING = 1e-9
@@ -74,10 +76,14 @@ class Scan:
         while clean < n_blocks:
             i = order[k * BLOCK_ROWS : (k + 1) * BLOCK_ROWS]
             least = FALL * abs(self.at.value)
-            if best == np.inf:
+            fresh = best == np.inf
+            if fresh:
                 on = self._sorted(~self.chosen, 1.0)
                 best = float(self._changes(i, on[:FIRST_SIDE]).min())
-            for j in self._open(i, on, max(best, -least)):
+            if fresh or k % LARGE_BLOCK == 0:
+                large = slice(k // LARGE_BLOCK * LARGE_BLOCK * BLOCK_ROWS, (k // LARGE_BLOCK + 1) * LARGE_BLOCK * BLOCK_ROWS)
+                near = self._near(order[large], on, max(best, -least))
+            for j in self._open(i, near, max(best, -least)):
                 change = self._changes(i, j)
                 best = min(best, float(change.min()))
                 met += [i[change.min(axis=1) < -least], j[change.min(axis=0) < -least][:MOST_MET]]
@@ -90,7 +96,7 @@ class Scan:
                 best, clean, met = np.inf, 0, []
                 if made >= most:
                     return np.nan
-        return self.at.value + best - self.at.value
+        return best
 
     def _descend(self, part: Indices, order: Indices) -> int:
         """Make exchanges between these rows, then where they lead to; ``order`` gets the new rows in place of the old."""
@@ -155,12 +161,16 @@ class Scan:
 
     def _open(self, i: Indices, on: Indices, enough: float) -> Iterator[Indices]:
         """The rows to put in that the bounds leave for rows i, in parts."""
-        near = on[self.bounds.block_bound(i, on) < enough / self.weight]
+        near = self._near(i, on, enough)
         for left in range(0, near.size, BLOCK_PAIRS // i.size):
             j = near[left : left + BLOCK_PAIRS // i.size]
             j = j[(self.bounds.bound(i, j) < enough / self.weight).any(axis=0)]
             if j.size:
                 yield j
+
+    def _near(self, i: Indices, on: Indices, enough: float) -> Indices:
+        """The rows to put in that the bounds for all rows i at once leave."""
+        return np.asarray(on[self.bounds.block_bound(i, on) < enough / self.weight])
 
     def _best_pair(self, best: Exchange, off: Indices, on: Indices) -> Exchange:
         change = self._changes(off, on)
