@@ -44,7 +44,10 @@ def test_unknown_names_are_refused():
         _ = mb.relax_and_pray
 
 
-@pytest.mark.parametrize("module", ["mixbin.problem", "mixbin.problems.distillation.ridge", "mixbin.sets.budget"])
+@pytest.mark.parametrize(
+    "module",
+    ["mixbin.problem", "mixbin.problems.distillation.ridge", "mixbin.problems.group_lasso.structure", "mixbin.sets.budget"],
+)
 def test_docstring_examples(module):
     __import__(module)
     with np.printoptions(legacy=False):

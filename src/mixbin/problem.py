@@ -51,6 +51,14 @@ class Problem(Protocol):
 
 
 @runtime_checkable
+class Suggests(Problem, Protocol):
+    """Optional: the data say where to start."""
+
+    def suggest(self, rng: np.random.Generator) -> Floats:
+        """A point of theta_set to start from."""
+
+
+@runtime_checkable
 class FiniteSum(Problem, Protocol):
     """Optional: G is a mean over terms, for stochastic solvers."""
 
@@ -77,11 +85,18 @@ class LocalSearch(FastMoves, Protocol):
     def best_move(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[int, int, float]:
         """(off, on, G afterwards) for the best of all moves from a binary theta; (-1, -1, inf) where there is none."""
 
-    def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[NDArray[np.bool_], float]:
-        """A binary point reached from theta by some single moves that each lower G, and the change by the best move left.
+    def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> "Improved":
+        """A binary point reached from theta by some single moves that each lower G; theta itself ends the search."""
 
-        The change is NaN while moves that lower G may be left: the engine then asks again.
-        """
+
+class Improved(NamedTuple):
+    """What a problem's own search found."""
+
+    theta: NDArray[np.bool_]
+    tried: int = 0
+    """How many single moves of this theta are known not to lower G."""
+    best_change: float = np.nan
+    """The change of G by the best of these; NaN where there is none."""
 
 
 class FunctionProblem:
@@ -216,9 +231,9 @@ class CheckedProblem:
         """The best single move; counts as one evaluation."""
         return cast("tuple[int, int, float]", self._searched("best_move", theta, lam, warm))
 
-    def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[NDArray[np.bool_], float]:
+    def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> Improved:
         """Some single moves that lower G; counts as one evaluation."""
-        return cast("tuple[NDArray[np.bool_], float]", self._searched("improve", theta, lam, warm))
+        return cast(Improved, self._searched("improve", theta, lam, warm))
 
     def _searched(self, name: str, theta: Floats, lam: Floats, warm: Warm | None) -> Any:
         self.n_full += 1

@@ -81,9 +81,7 @@ def test_best_move_is_the_best_of_all(targets, k, seed, monkeypatch):
 def test_nothing_is_left_when_all_rows_are_kept():
     problem = RidgeDistillation(*make_data(), budget=40, alpha=0.01)
     assert problem.best_move(np.ones(40), NO_LAM) == (-1, -1, np.inf)
-    theta, change = problem.improve(np.ones(40), NO_LAM)
-    assert theta.all()
-    assert change == np.inf
+    assert problem.improve(np.ones(40), NO_LAM).theta.all()
 
 
 @pytest.mark.parametrize("targets", [None, 3])
@@ -137,15 +135,16 @@ def test_improve_ends_where_no_exchange_lowers_the_loss(targets, small, duplicat
         for name, value in (("BLOCK", 2), ("SIDE", 1), ("PATIENCE", 1)):
             monkeypatch.setattr(f"mixbin.problems.distillation.descent.{name}", value)
     problem, theta = make_problem(targets, budget=20, seed=seed, m=80, duplicates=duplicates)
-    value, change, calls = problem.evaluate(theta, NO_LAM).value, np.nan, 0
-    while np.isnan(change):
-        chosen, change = problem.improve(theta, NO_LAM)
+    value, tried, calls = problem.evaluate(theta, NO_LAM).value, 0, 0
+    while not tried:
+        chosen, tried, change = problem.improve(theta, NO_LAM)
         after = problem.evaluate(chosen.astype(float), NO_LAM).value
         assert after < value or np.array_equal(chosen, theta)
         assert chosen.sum() == 20
         theta, value, calls = chosen.astype(float), after, calls + 1
         assert calls < 200
     values = all_values(problem, theta)[2]
+    assert tried == values.size
     assert values.min() >= value * (1 - 1e-10)
     assert change == pytest.approx(values.min() - value, abs=1e-9 * value)
 

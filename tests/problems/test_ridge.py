@@ -403,17 +403,16 @@ def test_sparse_tables_give_what_dense_ones_give(targets, alpha):
 @pytest.mark.parametrize("targets", [None, 3])
 def test_sparse_gradient_against_central_differences(targets):
     problem = RidgeDistillation(*sparse_data(targets)[1], budget=9, alpha=(1e-3, 1.0))
-    theta, lam, h = np.random.default_rng(2).uniform(0.1, 0.9, size=40), np.array(0.1), 1e-6
-    theta[:5] = 1.0
+    theta, lam = np.random.default_rng(2).uniform(0.1, 0.9, size=40), np.array(0.1)
+    theta[:5], theta[5:9] = 1.0, 0.0
     got = problem.evaluate(theta, lam)
-    numeric = [
-        (problem.evaluate(theta + h * e, lam, gradient=False).value - problem.evaluate(theta - h * e, lam, gradient=False).value)
-        / (2 * h)
-        for e in np.eye(40)
+    expected = [
+        derivative(lambda t, i=i: problem.evaluate(with_entry(theta, i, t), lam).value, theta[i], 1e-5, central=theta[i] > 0)
+        for i in range(40)
     ]
-    np.testing.assert_allclose(got.grad_theta, numeric, rtol=1e-6, atol=1e-6 * np.abs(numeric).max())
-    up, down = (problem.evaluate(theta, np.array(0.1 + s * h), gradient=False).value for s in (1, -1))
-    assert float(got.grad_lam) == pytest.approx((up - down) / (2 * h), rel=1e-6)
+    np.testing.assert_allclose(got.grad_theta, expected, rtol=1e-6, atol=1e-8 * np.abs(expected).max())
+    expected_lam = derivative(lambda s: problem.evaluate(theta, np.array(s)).value, 0.1, 1e-5, central=True)
+    assert float(got.grad_lam) == pytest.approx(expected_lam, rel=1e-6)
 
 
 def test_a_sparse_table_with_a_missing_value_is_refused():

@@ -1,5 +1,6 @@
-"""The data of the published experiments, split as they were."""
+"""The data of the published experiments: the synthetic tasks, and the tables split as they were."""
 
+from mixbin.datasets.group_lasso import GroupLassoData, make_group_lasso
 from mixbin.datasets.uci import RegressionData, load_blog, load_music
 
-__all__ = ["RegressionData", "load_blog", "load_music"]
+__all__ = ["GroupLassoData", "RegressionData", "load_blog", "load_music", "make_group_lasso"]

@@ -58,8 +58,8 @@ def relax_and_penalize(
     tol : float
         theta counts as binary when no entry is further than this from the nearest feasible binary point.
     inner_steps : int or sequence of int, optional
-        Solver steps per eps, at most (20 by default); a sequence gives one number per eps, the last repeated. The relaxed stage
-        has 50, or the first number if that is larger.
+        Solver steps per eps, at most; a sequence gives one number per eps, the last repeated. 20 by default, 5 where the problem
+        has a search of its own to polish with. The relaxed stage has 50, or the first number if that is larger.
     max_outer : int
         Values of eps, at most; then the nearest feasible binary point is taken (status REPAIRED).
     max_evaluations, time_limit : optional
@@ -70,7 +70,8 @@ def relax_and_penalize(
     reoptimize_lam : bool
         At the end, minimise over lam at the binary theta.
     starts : int or "auto"
-        Runs from different first points, the best kept; "auto" is 8 when theta has at most 2,000 entries, else 1.
+        Runs from different first points, the best kept; "auto" is 8 when theta has at most 2,000 entries and the problem does
+        not suggest a start itself, else 1.
     polish : bool or int
         From the binary point go on by moves that lower the true value, until no single one does. A number is the evaluations it
         may use per start; True is 2,000 when theta has at most 2,000 entries, else 200.

@@ -155,19 +155,19 @@ def _try_together(objective: Objective, state: PolishState, moves: Iterator[Move
 
 
 def _search(objective: Objective, state: PolishState) -> PolishState:
-    """Moves made by the problem's own search, until it knows that none is left."""
-    theta, best_change = objective.improve(state.theta.astype(np.float64), state.lam, state.warm)
+    """Moves made by the problem's own search, until it finds no more."""
+    got = objective.improve(state.theta.astype(np.float64), state.lam, state.warm)
     state = replace(state, spent=state.spent + 1)
-    if not np.array_equal(theta, state.theta):
-        there = _arrived(objective, state, theta)
-        if there is None:
-            # The search believes in gains that are rounding: what is left is not known.
+    moved = not np.array_equal(got.theta, state.theta)
+    if moved:
+        there = _arrived(objective, state, got.theta)
+        if there is None:  # gains that are rounding: what is left is not known
             return replace(state, spent=state.spent + 1, searched=True)
         state = there
-    if np.isnan(best_change):
-        return state
-    total = objective.problem.theta_set.n_moves(state.theta)
-    return replace(state, tried=total, best_change=best_change, complete=True)
+    complete = got.tried >= objective.problem.theta_set.n_moves(state.theta)
+    if got.tried:
+        state = replace(state, tried=got.tried, best_change=got.best_change)
+    return replace(state, complete=complete, searched=complete or not moved)
 
 
 def _apart(off: Indices, on: Indices, values: Floats, value: float, most: int) -> list[int]:

@@ -19,7 +19,7 @@ from mixbin.methods.polish import PolishState, begin_polish, polish_done, polish
 from mixbin.methods.settings import Settings, identity
 from mixbin.methods.state import Candidate, MoveCheck, Progress
 from mixbin.methods.ties import gather_ties
-from mixbin.problem import CheckedProblem, Floats
+from mixbin.problem import CheckedProblem, Floats, Suggests
 from mixbin.result import Relaxed, Result, Status
 from mixbin.solvers import FixedTheta, Objective, OutOfEvaluations, SpectralGradient, State
 from mixbin.solvers.base import NoFiniteValue
@@ -160,7 +160,7 @@ class Run:
         at.draws = 0
         again = at.start > 0
         rng = self._rng() if again else None
-        theta = told.theta0 if told.theta0 is not None and not again else self.problem.theta_set.start(rng)
+        theta = told.theta0 if told.theta0 is not None and not again else self._first_theta(rng)
         lam = told.lam0 if told.lam0 is not None else self.problem.lam_set.start(rng)
         self.problem.where = f"start {at.start}, first point"
         self.objective.epsilon = at.epsilon = np.inf
@@ -172,6 +172,12 @@ class Run:
             self.journal.row(at, state.theta, state.lam)
         else:
             self._begin_penalty(state)
+
+    def _first_theta(self, rng: np.random.Generator | None) -> Floats:
+        """The problem's suggestion, then the centre of the set; random points for further starts."""
+        if rng is None and isinstance(self.problem.problem, Suggests):
+            return self.problem.problem.suggest(self._rng())
+        return self.problem.theta_set.start(rng)
 
     def _relax(self) -> None:
         """Minimise G alone."""

@@ -12,19 +12,20 @@ import numpy as np
 from mixbin import _validate as check
 from mixbin._version import __version__
 from mixbin.penalties import Penalty, Quadratic
-from mixbin.problem import CheckedProblem, Floats
+from mixbin.problem import CheckedProblem, Floats, LocalSearch, Suggests
 from mixbin.progress import Callback
 from mixbin.solvers import Solver, resolve_solver
 
 Rounding = Literal["penalise", "top-k", "simple"] | None
 
-INNER_STEPS = 20
+INNER_STEPS, SEARCH_STEPS = 20, 5
+"""Per eps; fewer where the problem searches its own moves when polished, which makes up for the rest (benchmarks/blog.py)."""
 RELAX_STEPS = 50
 """Before the penalty: the path back to binary points makes up for a rough beginning, and polish for the rest."""
 ROUND_STEPS = 1_000
 """Where rounding follows, the relaxed solution is all there is."""
 MANY_STARTS, SMALL = 8, 2_000
-"""``starts="auto"``: this many starts when theta has at most this many entries, else 1."""
+"""``starts="auto"``: this many starts when theta has at most this many entries and the problem suggests none, else 1."""
 POLISH_SMALL, POLISH_LARGE = 2_000, 200
 """``polish=True``: evaluations per start, at most, when theta has at most that many entries, and when it has more."""
 
@@ -84,7 +85,8 @@ def settings(
     """Check every keyword; the first that cannot be used is named in the error."""
     if penalty is not None and not isinstance(penalty, Penalty):
         raise check.fail("penalty", penalty, "a Penalty or None", "such as mixbin.Quadratic()")
-    steps = _inner_steps(inner_steps)
+    searches = isinstance(problem.problem, LocalSearch) and polish is not False
+    steps = _inner_steps(inner_steps, SEARCH_STEPS if searches else INNER_STEPS)
     limited = max_evaluations is not None
     if limited:
         max_evaluations = check.whole(
@@ -116,7 +118,7 @@ def settings(
         else check.real("time_limit", time_limit, low=0.0, open_low=True, remedy="in seconds"),
         relax_first=check.flag("relax_first", relax_first),
         reoptimize_lam=check.flag("reoptimize_lam", reoptimize_lam),
-        starts=_starts(starts, problem.theta_set.size),
+        starts=_starts(starts, problem),
         polish=_polish(polish, problem.theta_set.size),
         seed=_seed(seed),
         callbacks=_callbacks(callbacks),
@@ -165,9 +167,9 @@ def _epsilon0(epsilon0: object) -> float:
     return check.real("epsilon0", epsilon0, low=0.0, open_low=True, remedy='use "auto" to take it from the gradient\'s scale')
 
 
-def _inner_steps(inner_steps: object) -> tuple[int, ...]:
+def _inner_steps(inner_steps: object, default: int) -> tuple[int, ...]:
     if inner_steps is None:
-        return (INNER_STEPS,)
+        return (default,)
     remedy = "one number, or one per value of eps (the last is repeated)"
     if isinstance(inner_steps, Sequence) and not isinstance(inner_steps, str):
         if not inner_steps:
@@ -176,9 +178,9 @@ def _inner_steps(inner_steps: object) -> tuple[int, ...]:
     return (check.whole("inner_steps", inner_steps, low=1, remedy=remedy),)
 
 
-def _starts(starts: object, size: int) -> int:
+def _starts(starts: object, problem: CheckedProblem) -> int:
     if isinstance(starts, str) and starts == "auto":
-        return MANY_STARTS if size <= SMALL else 1
+        return MANY_STARTS if problem.theta_set.size <= SMALL and not isinstance(problem.problem, Suggests) else 1
     return check.whole("starts", starts, low=1, remedy='"auto" chooses by the size of theta')
 
 

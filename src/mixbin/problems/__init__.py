@@ -1,5 +1,6 @@
 """The applications, each a Problem that the methods can drive."""
 
 from mixbin.problems.distillation import PublishedGradient, RidgeDistillation
+from mixbin.problems.group_lasso import GroupLassoStructure
 
-__all__ = ["PublishedGradient", "RidgeDistillation"]
+__all__ = ["GroupLassoStructure", "PublishedGradient", "RidgeDistillation"]

@@ -3,10 +3,9 @@
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mixbin.penalties import Penalty
-from mixbin.problem import CheckedProblem, Evaluation, Floats, Indices, Warm
+from mixbin.problem import CheckedProblem, Evaluation, Floats, Improved, Indices, Warm
 
 
 class OutOfEvaluations(Exception):
@@ -43,7 +42,7 @@ class Objective:
         """G after each of these moves, where the problem offers it."""
         return self.problem.evaluate_moves(theta, self._decoded(u), off, on, warm=warm)
 
-    def improve(self, theta: Floats, u: Floats, warm: Warm | None) -> tuple[NDArray[np.bool_], float]:
+    def improve(self, theta: Floats, u: Floats, warm: Warm | None) -> Improved:
         """Single moves by the problem's own search, where it offers that."""
         return self.problem.improve(theta, self._decoded(u), warm=warm)
 

@@ -12,19 +12,22 @@ from scipy import sparse
 from scipy.linalg import cho_solve
 
 from mixbin import _validate as check
+from mixbin._digest import digest
 from mixbin._validate import Floats
 from mixbin.errors import DivergedError, InvalidInput
-from mixbin.problem import Evaluation, Indices, Warm
+from mixbin.problem import Evaluation, Improved, Indices, Warm
 from mixbin.problems.distillation.descent import descend, lowest
 from mixbin.problems.distillation.exchange import exchange_changes
 from mixbin.problems.distillation.expansion import Expansion
-from mixbin.problems.distillation.rows import DenseRows, Rows, SparseRows, digest, summary
+from mixbin.problems.distillation.rows import DenseRows, Rows, SparseRows, summary
 from mixbin.problems.distillation.scan import POOL, Scan
 from mixbin.sets import Box, Budget
 from mixbin.sets.budget import resolve_budget
 
 DEFAULT_ALPHA_RANGE = (1e-6, 1e2)
 """The range of alpha that None stands for, in units of the mean variance of the columns of X."""
+FEW = 50
+"""Where no more exchanges than this were found there, all exchanges are looked through."""
 EXCHANGES = 500
 """Exchanges made in one call: a run can be stopped, shown and kept in between."""
 
@@ -133,24 +136,25 @@ class RidgeDistillation:
         best = Scan(self._rows, at, chosen).best()
         return best.off, best.on, at.value + best.change
 
-    def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[NDArray[np.bool_], float]:
-        """A selection reached by exchanges that each lower J; and where none is left, what the best of all changes, else NaN.
+    def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> Improved:
+        """A selection reached by exchanges that each lower J, all known once none is left.
 
-        First exchanges among the rows that promise most (see ``descent``); once there are none, anywhere (see ``scan``).
+        First exchanges among the rows that promise most (see ``descent``); once these are few, anywhere (see ``scan``).
         """
         grad = self.evaluate(theta, lam).grad_theta
         assert grad is not None
         at, chosen = self._expansion(theta, lam), theta > 0.5
         if chosen.all():
-            return chosen, np.inf
+            return Improved(chosen)
         pool = np.concatenate([lowest(np.flatnonzero(chosen), -grad, POOL), lowest(np.flatnonzero(~chosen), grad, POOL)])
         after = descend(at, self._rows.take(pool, at.origin), chosen[pool], 1.0 / self._rows.n_rows, EXCHANGES)
-        if not np.array_equal(after, chosen[pool]):
-            chosen[pool] = after
-            return chosen, np.nan
-        scan = Scan(self._rows, at, chosen)
+        made = np.count_nonzero(after != chosen[pool]) // 2
+        chosen[pool] = after
+        if made > FEW:
+            return Improved(chosen)
+        scan = Scan(self._rows, self._expansion(chosen, lam), chosen)
         best_change = scan.settle(EXCHANGES)
-        return scan.chosen, best_change
+        return Improved(scan.chosen, 0 if np.isnan(best_change) else self.theta_set.n_moves(scan.chosen), best_change)
 
     def _expansion(self, theta: ArrayLike, lam: ArrayLike) -> Expansion:
         """What exchanges need to know of the current selection, in coordinates centred on its weighted mean."""

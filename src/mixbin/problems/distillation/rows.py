@@ -3,7 +3,6 @@
 All that is large happens here: one weighted Gram matrix of the rows with weight, and thin products with all rows.
 """
 
-import hashlib
 from collections.abc import Iterator
 from typing import Any, Protocol
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mixbin._digest import digest
 from mixbin._validate import Floats
 from mixbin.problem import Indices
 
@@ -166,12 +166,3 @@ def joined(X: NDArray[np.floating], y: Floats) -> NDArray[np.floating]:
     Z[:, : X.shape[1]] = X
     Z[:, X.shape[1] :] = y.reshape(len(X), -1)
     return Z
-
-
-def digest(*arrays: Any, settings: str = "") -> str:
-    """A hash of arrays and a text."""
-    h = hashlib.blake2b(settings.encode(), digest_size=16)
-    for x in arrays:
-        h.update(f"{x.shape}{x.dtype.str}".encode())
-        h.update(np.ascontiguousarray(x).data)
-    return h.hexdigest()

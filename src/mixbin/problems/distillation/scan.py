@@ -24,8 +24,8 @@ BLOCK_ROWS = 32
 """Rows to take out that are bounded together first."""
 LARGE_BLOCK = 8
 """Such blocks that are bounded together before."""
-BLOCK_PAIRS = 2**18
-"""Pairs that are bounded and evaluated in one go."""
+BLOCK_PAIRS, SPLIT = 2**14, 4
+"""Pairs that are bounded one by one and evaluated; blocks with more are split into so many parts before."""
 ROUNDING = 1e-9
 """A row whose leverage comes this close to 1 cannot be taken out alone."""
 POOL = 4096
@@ -60,8 +60,8 @@ class Scan:
         best = self._best_pair(Exchange(-1, -1, np.inf), off[:FIRST_SIDE], on[:FIRST_SIDE])
         for start in range(0, off.size, BLOCK_ROWS):
             i = off[start : start + BLOCK_ROWS]
-            for j in self._open(i, on, best.change):
-                best = self._best_pair(best, i, j)
+            for part, j in self._open(i, on, best.change):
+                best = self._best_pair(best, part, j)
         return best
 
     def settle(self, most: int) -> float:
@@ -83,10 +83,10 @@ class Scan:
             if fresh or k % LARGE_BLOCK == 0:
                 large = slice(k // LARGE_BLOCK * LARGE_BLOCK * BLOCK_ROWS, (k // LARGE_BLOCK + 1) * LARGE_BLOCK * BLOCK_ROWS)
                 near = self._near(order[large], on, max(best, -least))
-            for j in self._open(i, near, max(best, -least)):
-                change = self._changes(i, j)
+            for part, j in self._open(i, near, max(best, -least)):
+                change = self._changes(part, j)
                 best = min(best, float(change.min()))
-                met += [i[change.min(axis=1) < -least], j[change.min(axis=0) < -least][:MOST_MET]]
+                met += [part[change.min(axis=1) < -least], j[change.min(axis=0) < -least][:MOST_MET]]
             clean, k = clean + 1, (k + 1) % n_blocks
             if sum(part.size for part in met) > ENOUGH_MET or (clean == n_blocks and best < -least):
                 count = self._descend(np.unique(np.concatenate(met)), order)
@@ -159,14 +159,18 @@ class Scan:
         rows = np.flatnonzero(kind)
         return np.asarray(rows[np.argsort(sign * self.bounds.fit[rows], kind="stable")])
 
-    def _open(self, i: Indices, on: Indices, enough: float) -> Iterator[Indices]:
-        """The rows to put in that the bounds leave for rows i, in parts."""
+    def _open(self, i: Indices, on: Indices, enough: float) -> Iterator[tuple[Indices, Indices]]:
+        """The exchanges that the bounds leave: parts of i, each with rows to put in."""
         near = self._near(i, on, enough)
-        for left in range(0, near.size, BLOCK_PAIRS // i.size):
-            j = near[left : left + BLOCK_PAIRS // i.size]
-            j = j[(self.bounds.bound(i, j) < enough / self.weight).any(axis=0)]
-            if j.size:
-                yield j
+        if near.size * i.size > BLOCK_PAIRS and i.size > 1:
+            # One row of high leverage loosens the bounds of all: the parts without it are soon done.
+            for part in np.array_split(i, SPLIT):
+                if part.size:
+                    yield from self._open(part, near, enough)
+            return
+        j = near[(self.bounds.bound(i, near) < enough / self.weight).any(axis=0)] if near.size else near
+        if j.size:
+            yield i, j
 
     def _near(self, i: Indices, on: Indices, enough: float) -> Indices:
         """The rows to put in that the bounds for all rows i at once leave."""

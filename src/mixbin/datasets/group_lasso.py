@@ -1,0 +1,123 @@
+"""Regression tasks whose coefficients live on one group of features each (SPEC section 4, "Synthetic data")."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixbin import _validate as check
+from mixbin._validate import Floats
+from mixbin.errors import InvalidInput
+
+LEAST = 2
+"""Features in the smallest group of a random structure."""
+MAX_DRAWS = 10_000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupLassoData:
+    """Training, validation and test rows of tasks that share a structure, with the truth behind them."""
+
+    X: Floats
+    """(tasks, rows, features), like X_val and X_test."""
+    y: Floats
+    """(tasks, rows), like y_val and y_test."""
+    X_val: Floats
+    y_val: Floats
+    X_test: Floats
+    y_test: Floats
+    theta: NDArray[np.bool_]
+    """(features, groups): the true structure."""
+    labels: NDArray[np.intp]
+    """(features,): the group of each feature."""
+    coef: Floats
+    """(tasks, features): the true models."""
+
+    def __repr__(self) -> str:
+        T, N, P = self.X.shape
+        return f"GroupLassoData({T} tasks of {N} rows, {P} features in groups of {np.bincount(self.labels).tolist()})"
+
+
+def make_group_lasso(
+    groups: Literal["equal", "inequal", "random"] = "inequal",
+    a: float = 0.3,
+    *,
+    n_tasks: int = 500,
+    n_samples: int = 20,
+    n_features: int = 100,
+    n_groups: int = 10,
+    noise: float = 0.2,
+    seed: int | np.random.Generator | None = 0,
+) -> GroupLassoData:
+    """The published synthetic data: each task has one active group, drawn uniformly.
+
+    Active coefficients are uniform on [-1, -a] ∪ [a, 1]; rows are standard normal with columns scaled to norm 1, drawn apart for
+    training, validation and test; y = Xw + noise * std(Xw) * N(0, 1).
+
+    Parameters
+    ----------
+    groups : {"equal", "inequal", "random"}, default "inequal"
+        The sizes of the groups. "equal" needs n_groups to divide n_features. "inequal" makes half of the groups three times as
+        large as the others (five of 5 and five of 15) and needs n_groups even and n_features divisible by 2 n_groups. "random"
+        takes round(n_features * softmax) of standard normals, the remainder to the first group, drawn again while a group has
+        fewer than 2 features.
+    a : float, default 0.3
+        The smallest size of an active coefficient, in [0, 1].
+    n_tasks, n_samples, n_features, n_groups : int
+        Tasks, rows per task in each of the three parts, columns, and groups.
+    noise : float, default 0.2
+        The standard deviation of the noise, relative to that of the task's signal.
+    seed : int, Generator or None, default 0
+        The same seed gives the same data.
+    """
+    check.choice("groups", groups, ("equal", "inequal", "random"))
+    a = check.real("a", a, low=0, high=1)
+    T = check.whole("n_tasks", n_tasks, low=1)
+    N = check.whole("n_samples", n_samples, low=2, remedy="one row has no spread to scale the noise by")
+    P = check.whole("n_features", n_features, low=1)
+    L = check.whole("n_groups", n_groups, low=1, high=P, remedy="every group needs a feature")
+    noise = check.real("noise", noise, low=0)
+    rng = check.generator("seed", seed)
+    labels = np.repeat(np.arange(L), _sizes(groups, P, L, rng))
+    active = rng.integers(L, size=T)
+    size, sign = rng.uniform(a, 1.0, size=(T, P)), rng.choice([-1.0, 1.0], size=(T, P))
+    coef = np.where(labels == active[:, None], size * sign, 0.0)
+    (X, y), (X_val, y_val), (X_test, y_test) = (_rows(coef, N, noise, rng) for _ in range(3))
+    return GroupLassoData(X, y, X_val, y_val, X_test, y_test, np.arange(L) == labels[:, None], labels, coef)
+
+
+def _sizes(groups: str, P: int, L: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    if groups == "equal":
+        if P % L:
+            raise InvalidInput(
+                f"n_groups must divide n_features for equal groups, got {L} and {P}; change one of them or use groups='random'"
+            )
+        return np.full(L, P // L)
+    if groups == "inequal":
+        if L % 2 or P % (2 * L):
+            raise InvalidInput(
+                "n_groups must be even and n_features divisible by 2 n_groups for inequal groups, "
+                f"got {L} and {P}; change one of them or use groups='random'"
+            )
+        return np.repeat([P // (2 * L), 3 * P // (2 * L)], L // 2)
+    if P < LEAST * L:
+        raise InvalidInput(f"n_features must be at least {LEAST} n_groups for random groups, got {P} for {L}; use fewer groups")
+    for _ in range(MAX_DRAWS):
+        weights = np.exp(rng.normal(size=L))
+        sizes: NDArray[np.intp] = np.rint(P * weights / weights.sum()).astype(np.intp)
+        sizes[0] += P - sizes.sum()
+        if sizes.min() >= LEAST:
+            return sizes
+    raise InvalidInput(
+        f"n_features must leave room for random groups, got {P} for {L} and a group below {LEAST} in {MAX_DRAWS} draws; "
+        "use fewer groups"
+    )
+
+
+def _rows(coef: Floats, N: int, noise: float, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    T, P = coef.shape
+    X = rng.normal(size=(T, N, P))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    signal = np.einsum("tnp,tp->tn", X, coef)
+    return X, signal + noise * signal.std(axis=1, keepdims=True) * rng.normal(size=(T, N))

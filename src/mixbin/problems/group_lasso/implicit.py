@@ -1,0 +1,356 @@
+"""The group lasso solved to the end, and its hypergradient by the implicit function theorem (SPEC section 4).
+
+The norms are smoothed, sqrt(|theta_l ∘ w|^2 + delta^2), with a delta far below the size of w. Each is the minimum over s_l > 0 of
+(|theta_l ∘ w|^2 + delta^2) / (2 s_l) + s_l / 2, which leaves a ridge regression in w:
+
+    Phi(s) = min_w 1/(2N) |Xw - y|^2 + 1/2 w'Dw + lam/2 sum_l (s_l + delta^2 / s_l),    D = eta + lam sum_l theta_l^2 / s_l
+           = 1/2 y'a + lam/2 sum_l (s_l + delta^2 / s_l),    a = (N I + X D^-1 X')^-1 y,    w = D^-1 X'a
+
+Phi is convex in the L numbers s and, other than the norms, smooth down to groups at zero, where D^-1 vanishes with s_l. Newton's
+method in s, bounded below by delta, needs the N x N factor of a reweighting and an L x L system; it is Newton's method in w with
+the ridge regression eliminated. Where its step does not lower Phi, the reweighting s_l = sqrt(|theta_l ∘ w|^2 + delta^2) does.
+
+Arrays over groups and features have the groups first, (L, P), so that sums run along the features.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixbin._validate import Floats
+from mixbin.problems.group_lasso.compiled import (
+    TINY,
+    backward,
+    cholesky,
+    compiled,
+    forward,
+    forward_rows,
+    times,
+    transposed_times,
+    weighted_products,
+)
+
+Bools = NDArray[np.bool_]
+Whole = NDArray[np.int64]
+
+DELTA = 1e-12
+"""The smoothing, in units of a task's scale: the objective is off by at most lam L delta."""
+COLD_STEPS = 2
+"""Reweightings before the first Newton step of a cold start."""
+MAX_STEPS = 60
+FADING = 24
+"""Values of delta on the way from the scale to its last value, where a task needs them."""
+CLOSE = 1e-5
+"""A step is the last when it changes no s_l by more than this share: what is left is its square."""
+EXACT = 1e-9
+"""A step this short is not made: it is not worth another factor."""
+SMALL = 1e-8
+"""Below this share of the scale, a group is at zero."""
+LIFT = 1e-3
+"""Where a group at zero that wants to grow starts from, in units of the scale."""
+RADIUS, LEAST_RADIUS = 2.0, 0.01
+"""How far the first step may change log s, and how far every step may."""
+ROUNDING = 1e-12
+"""Phi has risen when it is higher by more than this share."""
+
+
+class Solution(NamedTuple):
+    """A task at some s, with what is worked on there."""
+
+    s: Floats  # (L,)
+    d: Floats  # (P,): the diagonal of D^-1
+    K: Floats  # (N, N): the factor of N I + X D^-1 X'
+    a: Floats  # (N,): residuals / N
+    w: Floats  # (P,)
+    q: Floats  # (L,): |theta_l ∘ w|^2
+    Y: Floats  # (N, L): K^-1 X D^-1 (theta_l^2 ∘ w)
+    S: Floats  # (L, L): the scaled Hessian of Phi
+    C: Floats  # (L, L): its factor, or that of a part
+    work: Floats  # (P,)
+
+
+@compiled
+def blank(n: int, P: int, L: int) -> Solution:
+    """Room for a solution; s = 0 stands for a cold start."""
+    return Solution(
+        np.zeros(L),
+        np.empty(P),
+        np.empty((n, n)),
+        np.empty(n),
+        np.empty(P),
+        np.empty(L),
+        np.empty((n, L)),
+        np.empty((L, L)),
+        np.empty((L, L)),
+        np.empty(P),
+    )
+
+
+@compiled
+def reweight(X: Floats, y: Floats, theta2: Floats, lam: float, ridge: float, delta: float, at: Solution) -> float:
+    """The ridge regression at ``at.s``, and Phi there."""
+    n, P = X.shape
+    L = len(at.s)
+    d, w = at.d, at.w
+    d[:] = ridge
+    for g in range(L):
+        weight = lam / at.s[g]
+        for p in range(P):
+            d[p] += weight * theta2[g, p]
+    for p in range(P):
+        d[p] = 1.0 / d[p]
+    weighted_products(X, d, X, True, at.K)
+    for i in range(n):
+        at.K[i, i] += n
+    cholesky(at.K)
+    at.a[:] = y
+    forward(at.K, at.a)
+    backward(at.K, at.a)
+    transposed_times(X, at.a, w)
+    for p in range(P):
+        w[p] *= d[p]
+        at.work[p] = w[p] * w[p]
+    times(theta2, at.work, at.q)
+    value = 0.0
+    for i in range(n):
+        value += y[i] * at.a[i]
+    for g in range(L):
+        value += lam * (at.s[g] + delta * delta / at.s[g])
+    return 0.5 * value
+
+
+@compiled
+def curvature(X: Floats, theta2: Floats, lam: float, delta: float, at: Solution) -> None:
+    """The Hessian of Phi in ``at.S``, scaled: S_lm = sqrt(s_l s_m) / lam * d2Phi / ds_l ds_m.
+
+    At the solution S = I - U' (D + X'X/N)^-1 U with U_l = sqrt(lam / s_l^3) theta_l^2 ∘ w: what Woodbury's identity needs there.
+    """
+    L, P = theta2.shape
+    s, S = at.s, at.S
+    for p in range(P):
+        at.work[p] = at.d[p] * at.w[p]
+    weighted_products(X, at.work, theta2, False, at.Y)
+    forward_rows(at.K, at.Y)
+    for p in range(P):
+        at.work[p] *= -at.w[p]
+    weighted_products(theta2, at.work, theta2, True, S)
+    for i in range(len(at.Y)):
+        for g in range(L):
+            for m in range(g + 1):
+                S[g, m] += at.Y[i, g] * at.Y[i, m]
+    for g in range(L):
+        for m in range(g + 1):
+            S[g, m] *= lam / ((s[g] * s[m]) * np.sqrt(s[g] * s[m]))
+        S[g, g] += (at.q[g] + delta * delta) / (s[g] * s[g])
+    for g in range(L):
+        for m in range(g):
+            S[m, g] = S[g, m]
+
+
+@compiled
+def bounded_minimum(S: Floats, rhs: Floats, low: Floats, C: Floats, x: Floats, fixed: Bools) -> None:
+    """``x`` by the minimiser of 1/2 x'Sx - rhs'x over x >= low; ``fixed`` where it is at the bound.
+
+    An active-set method: entries that fall below are fixed together, those that pull away are freed one by one.
+    """
+    L = len(rhs)
+    fixed[:] = False
+    for _ in range(3 * L):
+        for g in range(L):
+            x[g] = low[g] if fixed[g] else rhs[g]
+            for m in range(L):
+                apart = fixed[g] or fixed[m]
+                C[g, m] = S[g, m] if not apart else 1.0 if g == m else 0.0
+                if fixed[m] and not fixed[g]:
+                    x[g] -= S[g, m] * low[m]
+        cholesky(C)
+        forward(C, x)
+        backward(C, x)
+        fallen = False
+        for g in range(L):
+            if not fixed[g] and x[g] < low[g]:
+                fixed[g] = fallen = True
+        if fallen:
+            continue
+        worst, which = 0.0, -1
+        for g in range(L):
+            if fixed[g]:
+                pull = -rhs[g]
+                for m in range(L):
+                    pull += S[g, m] * x[m]
+                if pull < worst:
+                    worst, which = pull, g
+        if which < 0:
+            return
+        fixed[which] = False
+
+
+@compiled
+def reweighted(q: Floats, delta: float, s: Floats) -> None:
+    """``s`` by sqrt(|theta_l ∘ w|^2 + delta^2)."""
+    for g in range(len(s)):
+        s[g] = np.sqrt(q[g] + delta * delta)
+
+
+@compiled
+def lift(at: Solution, scale: float) -> bool:
+    """Groups at zero whose weight wants to grow, to where Newton's method sees them; whether there were any."""
+    lifted = False
+    for g in range(len(at.s)):
+        if at.s[g] < LIFT * scale and at.q[g] > 2.0 * at.s[g] * at.s[g]:
+            at.s[g] = LIFT * scale
+            lifted = True
+    return lifted
+
+
+@compiled
+def step_in_logarithms(at: Solution, delta: float, radius: float, safe: Floats) -> float:
+    """Newton's step for 2 log s_l = log(q_l + delta^2), no longer than ``radius``: exact where q is a monomial in s.
+
+    So it is where w is held by other groups and q does not depend on s_l, however small theta makes the group. The matrix is S.
+    """
+    L, s = len(at.s), at.s
+    rhs, low, x, fixed = np.empty(L), np.empty(L), np.empty(L), np.empty(L, np.bool_)
+    for g in range(L):
+        root, ratio = np.sqrt(s[g]), (safe[g] / s[g]) ** 2
+        rhs[g] = 0.5 * ratio * np.log(ratio) * root
+        low[g] = max(np.log(delta / s[g]), -radius) * root
+    bounded_minimum(at.S, rhs, low, at.C, x, fixed)
+    change = 0.0
+    for g in range(L):
+        x[g] /= np.sqrt(s[g])
+        change = max(change, abs(x[g]))
+    if change <= EXACT:
+        return change
+    for g in range(L):
+        s[g] = max(delta, s[g] * np.exp(min(x[g], radius)))
+    return change
+
+
+@compiled
+def step_of_one_hot(at: Solution, delta: float, safe: Floats) -> float:
+    """Newton's step for the minimum of Phi over s >= delta, for theta one-hot: then Phi is smooth at s_l = 0 too."""
+    L, s = len(at.s), at.s
+    rhs, low, x, fixed = np.empty(L), np.empty(L), np.empty(L), np.empty(L, np.bool_)
+    for g in range(L):
+        root = np.sqrt(s[g])
+        rhs[g] = 0.5 * ((safe[g] / s[g]) ** 2 - 1.0) * root
+        low[g] = (delta - s[g]) / root
+    bounded_minimum(at.S, rhs, low, at.C, x, fixed)
+    change = 0.0
+    for g in range(L):
+        x[g] *= np.sqrt(s[g])
+        change = max(change, abs(x[g]) / s[g])
+    if change <= EXACT:
+        return change
+    for g in range(L):
+        if fixed[g]:
+            # Near zero q / s^2 hardly depends on s, which gives the s_l^2 = q_l + delta^2 of a group that goes there.
+            s[g] = max(delta, min(s[g], delta / np.sqrt(max(1.0 - at.q[g] / (s[g] * s[g]), TINY))))
+        else:
+            s[g] = max(delta, s[g] + x[g])
+    return change
+
+
+@compiled
+def solve(
+    X: Floats, y: Floats, theta2: Floats, one_hot: bool, lam: float, ridge: float, scale: float, at: Solution
+) -> tuple[int, float]:
+    """The minimiser of Phi, from ``at.s`` or cold where that is 0; the factors it took, and the last relative step."""
+    s, safe = at.s, np.empty(len(at.s))
+    cold = s[0] == 0.0
+    if cold:
+        s[:] = scale
+    total, change = 0, np.inf
+    for stage in range(FADING + 1):
+        # Stage 0 nearly always does. Else the slow road, along a smoothing that fades.
+        delta = scale * (DELTA if stage == 0 else DELTA ** (stage / FADING))
+        if stage == 1:
+            s[:] = scale
+        count, value, change, radius, monotone = 0, np.inf, np.inf, RADIUS, False
+        # One place that calls the factorisation: the compiler copies it into every place that does.
+        while count < MAX_STEPS:
+            trial = reweight(X, y, theta2, lam, ridge, delta, at)
+            count += 1
+            if change <= CLOSE:
+                break
+            if not monotone and not trial <= value * (1.0 + ROUNDING):
+                s[:] = safe
+                radius, monotone = max(0.25 * radius, LEAST_RADIUS), True
+                continue
+            radius = radius if monotone or count == 1 else 2.0 * radius
+            value, monotone = trial, False
+            reweighted(at.q, delta, safe)
+            if stage == 0 and count == 1 and not cold and lift(at, scale):
+                monotone = True
+                continue
+            if stage == 0 and cold and count <= COLD_STEPS:
+                s[:] = safe
+                monotone = True
+                continue
+            curvature(X, theta2, lam, delta, at)
+            change = step_of_one_hot(at, delta, safe) if one_hot and stage == 0 else step_in_logarithms(at, delta, radius, safe)
+            if change <= EXACT:
+                break
+        total += count
+        if stage == 0 and change <= CLOSE:
+            break
+    return total, change
+
+
+@compiled
+def ridge_solve(X: Floats, at: Solution, x: Floats, inner: Floats) -> None:
+    """``x`` by (D + X'X/N)^-1 x."""
+    P = len(x)
+    for p in range(P):
+        x[p] *= at.d[p]
+    times(X, x, inner)
+    forward(at.K, inner)
+    backward(at.K, inner)
+    transposed_times(X, inner, at.work)
+    for p in range(P):
+        x[p] -= at.d[p] * at.work[p]
+
+
+@compiled
+def hypergradient(
+    X: Floats, theta: Floats, theta2: Floats, lam: float, scale: float, at: Solution, z: Floats, grad: Floats
+) -> float:
+    """dG/dtheta of a task added to ``grad``, and dG/dlam, where ``z`` holds the gradient of the validation loss in w.
+
+    With H z = that gradient: dG/dtheta_pl = -lam [2 theta_pl w_p z_p / s_l - theta_pl w_p^2 c_l / s_l^3] and
+    dG/dlam = -sum_l c_l / s_l, with c_l = sum_p theta_pl^2 w_p z_p.
+    """
+    n, P = X.shape
+    L = len(at.s)
+    s, w = at.s, at.w
+    inner, c, x = np.empty(n), np.empty(L), np.empty(P)
+    curvature(X, theta2, lam, DELTA * scale, at)
+    cholesky(at.S)
+    ridge_solve(X, at, z, inner)
+    # Woodbury's identity: z + B^-1 U S^-1 U'z, for B = D + X'X/N.
+    for p in range(P):
+        at.work[p] = w[p] * z[p]
+    times(theta2, at.work, c)
+    for g in range(L):
+        c[g] *= np.sqrt(lam / s[g]) / s[g]
+    forward(at.S, c)
+    backward(at.S, c)
+    for g in range(L):
+        c[g] *= np.sqrt(lam / s[g]) / s[g]
+    transposed_times(theta2, c, x)
+    for p in range(P):
+        x[p] *= w[p]
+    ridge_solve(X, at, x, inner)
+    for p in range(P):
+        z[p] += x[p]
+        at.work[p] = w[p] * z[p]
+    times(theta2, at.work, c)
+    grad_lam = 0.0
+    for g in range(L):
+        grad_lam -= c[g] / s[g]
+        first, second = -2.0 * lam / s[g], lam * c[g] / (s[g] * s[g] * s[g])
+        for p in range(P):
+            grad[g, p] += theta[g, p] * (first * at.work[p] + second * w[p] * w[p])
+    return grad_lam

@@ -1,0 +1,253 @@
+"""The two lower levels over many tasks, behind one interface: per-task models, and the hypergradient summed over tasks.
+
+Tasks are cut into blocks of fixed size, which threads share. A block adds up its tasks in order and the blocks are added up in
+order, so that the number of threads changes no bit.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from mixbin._validate import Floats
+from mixbin.problem import Indices
+from mixbin.problems.group_lasso.compiled import compiled, half_mean_square
+from mixbin.problems.group_lasso.implicit import Whole, blank, hypergradient, solve
+from mixbin.problems.group_lasso.one_hot import add_changes, solve_screened
+from mixbin.problems.group_lasso.tasks import Tasks
+from mixbin.problems.group_lasso.unrolled import reverse, run, whitened
+
+BLOCK = 16
+"""Tasks per call of a kernel."""
+
+R = TypeVar("R")
+
+
+class Solved(NamedTuple):
+    """The lower level at one (theta, lam) for some tasks."""
+
+    values: Floats  # (k,): the validation losses
+    grad_theta: Floats  # (P, L): summed over the tasks
+    grad_lam: float
+    coef: Floats  # (k, P)
+    state: Floats  # (k, L): where to start from next time; (k, 0) where that is of no use
+    steps: Floats  # (k,)
+    residuals: Floats  # (k,): the last relative step
+
+
+class LowerLevel(Protocol):
+    """Trains the models of some tasks and differentiates their validation losses."""
+
+    state_size: int
+
+    def solve(self, theta: Floats, lam: float, terms: Indices, state: Floats, gradient: bool) -> Solved:
+        """The tasks ``terms`` from the states of these tasks (0: cold)."""
+
+
+class Implicit:
+    """Solved to the end; hypergradients by the implicit function theorem."""
+
+    def __init__(self, train: Tasks, val: Tasks, n_groups: int, ridge: float, n_jobs: int) -> None:
+        self.train, self.val, self.ridge, self.n_jobs = train, val, ridge, n_jobs
+        self.scales, self.state_size = train.scales(), n_groups
+
+    def solve(self, theta: Floats, lam: float, terms: Indices, state: Floats, gradient: bool) -> Solved:
+        """Every task from its s; a one-hot theta by its groups that are not at zero."""
+        theta_t = np.ascontiguousarray(theta.T)
+        labels = one_hot_labels(theta)
+        state = state.copy()
+
+        def block(part: slice) -> Solved:
+            out = _room(theta, terms[part], state[part])
+            kernel = (*self.train, *self.val, terms[part], theta_t, labels, lam, self.ridge, self.scales, gradient)
+            grad_lam = implicit_block(*kernel, out.state, out.values, out.steps, out.residuals, out.coef, out.grad_theta)
+            return out._replace(grad_lam=grad_lam)
+
+        return _joined(in_blocks(block, len(terms), self.n_jobs))
+
+    def moves(self, theta: Floats, lam: float, state: Floats, feature: Indices, target: Indices) -> tuple[Floats, Floats]:
+        """The validation losses at a one-hot theta, and the sum of their changes by each row move."""
+        labels, state = one_hot_labels(theta), state.copy()
+        terms, feature, target = np.arange(self.train.n_tasks), feature.astype(np.int64), target.astype(np.int64)
+
+        def block(part: slice) -> tuple[Floats, Floats]:
+            values, changes = np.empty(len(terms[part])), np.zeros(len(feature))
+            kernel = (*self.train, *self.val, terms[part], labels, lam, self.ridge, self.scales)
+            moves_block(*kernel, state[part], feature, target, values, changes)
+            return values, changes
+
+        values, changes = zip(*in_blocks(block, len(terms), self.n_jobs), strict=True)
+        return np.concatenate(values), _sum(list(changes))
+
+
+class Unrolled:
+    """The paper's q steps, differentiated by reverse mode."""
+
+    state_size = 0
+
+    def __init__(self, train: Tasks, val: Tasks, ridge: float, q: int, n_jobs: int) -> None:
+        self.train, self.val, self.ridge, self.q, self.n_jobs = train, val, ridge, q, n_jobs
+        parts = zip(train.starts[:-1], train.starts[1:], strict=True)
+        self.R = np.concatenate([whitened(train.X[first:last], ridge) for first, last in parts])
+
+    def solve(self, theta: Floats, lam: float, terms: Indices, state: Floats, gradient: bool) -> Solved:
+        """Every task from u = 0."""
+        theta_t = np.ascontiguousarray(theta.T)
+
+        def block(part: slice) -> Solved:
+            out = _room(theta, terms[part], state[part])
+            kernel = (*self.train, *self.val, self.R, terms[part], theta_t, lam, self.ridge, self.q, gradient)
+            grad_lam = unrolled_block(*kernel, out.values, out.residuals, out.coef, out.grad_theta)
+            return out._replace(grad_lam=grad_lam, steps=np.full(len(out.values), float(self.q)))
+
+        return _joined(in_blocks(block, len(terms), self.n_jobs))
+
+
+def one_hot_labels(theta: Floats) -> Whole:
+    """The group of each feature; empty where theta is not one-hot."""
+    if np.all((theta == 0.0) | (theta == 1.0)) and np.all(theta.sum(axis=1) == 1.0):
+        return np.asarray(theta.argmax(axis=1), dtype=np.int64)
+    return np.empty(0, dtype=np.int64)
+
+
+def in_blocks(block: Callable[[slice], R], size: int, n_jobs: int) -> list[R]:
+    """``block`` of every BLOCK entries, in order, on so many threads."""
+    parts = [slice(i, i + BLOCK) for i in range(0, size, BLOCK)]
+    if len(parts) == 1 or n_jobs == 1:
+        return [block(part) for part in parts]
+    with ThreadPoolExecutor(min(n_jobs, len(parts))) as pool:
+        return list(pool.map(block, parts))
+
+
+def _room(theta: Floats, terms: Indices, state: Floats) -> Solved:
+    k, (P, L) = len(terms), theta.shape
+    return Solved(np.empty(k), np.zeros((L, P)), 0.0, np.empty((k, P)), state, np.empty(k), np.empty(k))
+
+
+def _joined(blocks: list[Solved]) -> Solved:
+    values, grads, grad_lams, coefs, states, steps, residuals = zip(*blocks, strict=True)
+    grad_theta = np.ascontiguousarray(_sum(list(grads)).T)
+    rest = (np.concatenate(x) for x in (coefs, states, steps, residuals))
+    return Solved(np.concatenate(values), grad_theta, float(sum(grad_lams)), *rest)
+
+
+def _sum(parts: list[Floats]) -> Floats:
+    total = parts[0].copy()
+    for part in parts[1:]:
+        total += part
+    return total
+
+
+@compiled
+def implicit_block(
+    X: Floats,
+    y: Floats,
+    starts: Whole,
+    X_val: Floats,
+    y_val: Floats,
+    starts_val: Whole,
+    terms: Whole,
+    theta: Floats,
+    labels: Whole,
+    lam: float,
+    ridge: float,
+    scales: Floats,
+    gradient: bool,
+    state: Floats,
+    values: Floats,
+    steps: Floats,
+    residuals: Floats,
+    coef: Floats,
+    grad: Floats,
+) -> float:
+    """These tasks one after the other, dG/dtheta added to ``grad``; the sum of dG/dlam."""
+    L, P = theta.shape
+    theta2 = theta * theta
+    z, slope, norms, grad_lam = np.empty(P), np.empty(P), np.empty(L), 0.0
+    for k in range(len(terms)):
+        t = terms[k]
+        Xt, yt = X[starts[t] : starts[t + 1]], y[starts[t] : starts[t + 1]]
+        part = slice(starts_val[t], starts_val[t + 1])
+        w = coef[k]
+        if len(labels):
+            steps[k], residuals[k], features, Xw, theta_w, at = solve_screened(
+                Xt, yt, labels, lam, ridge, scales[t], state[k], w, slope, norms
+            )
+            values[k] = half_mean_square(X_val[part], y_val[part], w, z)
+            if gradient and len(features):
+                grad_w = np.zeros(theta_w.shape)
+                grad_lam += hypergradient(Xw, theta_w, theta_w, lam, scales[t], at, z[features], grad_w)
+                for j in range(len(features)):
+                    grad[labels[features[j]], features[j]] += np.sum(grad_w[:, j])
+        else:
+            at = blank(len(yt), P, L)
+            at.s[:] = state[k]
+            steps[k], residuals[k] = solve(Xt, yt, theta2, False, lam, ridge, scales[t], at)
+            state[k], w[:] = at.s, at.w
+            values[k] = half_mean_square(X_val[part], y_val[part], w, z)
+            if gradient:
+                grad_lam += hypergradient(Xt, theta, theta2, lam, scales[t], at, z, grad)
+    return grad_lam
+
+
+@compiled
+def moves_block(
+    X: Floats,
+    y: Floats,
+    starts: Whole,
+    X_val: Floats,
+    y_val: Floats,
+    starts_val: Whole,
+    terms: Whole,
+    labels: Whole,
+    lam: float,
+    ridge: float,
+    scales: Floats,
+    state: Floats,
+    feature: Whole,
+    target: Whole,
+    values: Floats,
+    changes: Floats,
+) -> None:
+    """The validation losses of these tasks, and the sum of their changes by each move."""
+    for k in range(len(terms)):
+        t = terms[k]
+        part, part_val = slice(starts[t], starts[t + 1]), slice(starts_val[t], starts_val[t + 1])
+        values[k] = add_changes(
+            X[part], y[part], X_val[part_val], y_val[part_val], labels, lam, ridge, scales[t], state[k], feature, target, changes
+        )
+
+
+@compiled
+def unrolled_block(
+    X: Floats,
+    y: Floats,
+    starts: Whole,
+    X_val: Floats,
+    y_val: Floats,
+    starts_val: Whole,
+    R: Floats,
+    terms: Whole,
+    theta: Floats,
+    lam: float,
+    ridge: float,
+    q: int,
+    gradient: bool,
+    values: Floats,
+    residuals: Floats,
+    coef: Floats,
+    grad: Floats,
+) -> float:
+    """These tasks one after the other, dG/dtheta added to ``grad``; the sum of dG/dlam."""
+    L, P = theta.shape
+    theta2 = theta * theta
+    c, e, h, z, grad_lam = np.empty((q + 1, P)), np.empty((q + 1, L)), np.empty((q + 1, P)), np.empty(P), 0.0
+    for k in range(len(terms)):
+        t = terms[k]
+        part, part_val = slice(starts[t], starts[t + 1]), slice(starts_val[t], starts_val[t + 1])
+        residuals[k] = run(X[part], y[part], R[part], theta2, lam, ridge, q, c, e, h, coef[k])
+        values[k] = half_mean_square(X_val[part_val], y_val[part_val], coef[k], z)
+        if gradient:
+            grad_lam += reverse(R[part], theta, theta2, lam, ridge, c, e, h, z, grad)
+    return grad_lam

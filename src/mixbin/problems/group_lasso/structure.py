@@ -1,0 +1,321 @@
+"""Which features belong together (SPEC section 4): G(theta, lam) over many group lasso regressions that share one structure."""
+
+import logging
+import os
+import time
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mixbin import _validate as check
+from mixbin._digest import digest
+from mixbin._validate import Floats
+from mixbin.errors import DivergedError, InvalidInput
+from mixbin.problem import FALL, Evaluation, Improved, Indices, Warm
+from mixbin.problems.group_lasso.start import move_gains, structure_of
+from mixbin.problems.group_lasso.tasks import Tasks, packed
+from mixbin.sets import Box, OneHot
+
+if TYPE_CHECKING:
+    from mixbin.problems.group_lasso.lower import Implicit, Solved, Unrolled
+
+log = logging.getLogger(__name__)
+
+NOISE = 0.1
+"""The published random start: so much noise on equal weights."""
+AGAINST = 30.0
+"""The training data speak against a move that takes more than this from the logarithm of their evidence."""
+
+
+class GroupLassoStructure:
+    """Find the groups of features whose group lasso predicts the validation data of many tasks best.
+
+    The lower level of task t is w_t = argmin 1/(2N) |X_t w - y_t|^2 + lam sum_l |theta_l ∘ w|_2 + ridge/2 |w|^2, the upper level
+    G(theta, lam) = mean over tasks of 1/(2n) |X_t^val w_t - y_t^val|^2. The models have no intercept: centre the columns and
+    targets where they need one. Constant columns are features like any other.
+
+    Parameters
+    ----------
+    X : array of shape (tasks, rows, features), or list of arrays of shape (rows, features)
+        The training rows of at least two tasks, which may have different numbers of them; copied.
+    y : array of shape (tasks, rows), or list of arrays of shape (rows,)
+        Their targets.
+    X_val, y_val : like X and y
+        The validation rows of the same tasks.
+    n_groups : int, default 10
+        The most groups there can be, from 2 to the number of features; a group may end empty.
+    ridge : float, default 1e-3
+        The strength of the squared penalty that makes every model unique.
+    lam_bounds : pair of floats or float, default (1e-3, 1.0)
+        The range of lam, which is optimised together with the groups; a number fixes it.
+    lower : {"implicit", "unrolled"}, default "implicit"
+        How the models are trained and differentiated: to the end and by the implicit function theorem, or by the published
+        method, ``q`` steps and reverse mode through them.
+    q : int, default 500
+        The steps of the unrolled lower level.
+    start : {"data", "random"}, default "data"
+        Where methods start from: a structure found in the training data alone (features that are used together, see ``start``),
+        or the published one, equal weights with a little noise.
+    moves : {"supported", "all"}, default "supported"
+        Which row moves polish makes where they lower G: those that the training data do not speak against (see ``evidence``),
+        or any. G alone gains a few per cent by breaking up groups that are large for one lam common to all, at the cost of the
+        structure.
+    n_jobs : int, optional
+        Threads over the tasks; None takes all cores this process may use. The results do not depend on it.
+
+    Attributes
+    ----------
+    theta_set : OneHot
+        Where theta lives, of shape (features, groups).
+    lam_set : Box
+        Where lam lives: shape (), in logarithmic scale; without dimensions when lam is fixed.
+    n_terms : int
+        The number of tasks: G is a mean over them.
+
+    Examples
+    --------
+    >>> import numpy as np, mixbin as mb
+    >>> rng = np.random.default_rng(0)
+    >>> X, X_val = rng.normal(size=(2, 30, 8, 4))
+    >>> coef = np.repeat(rng.permuted(np.tile([0.0, 1.0], (30, 1)), axis=1), 2, axis=1)
+    >>> y, y_val = (np.einsum("tnp,tp->tn", A, coef) for A in (X, X_val))
+    >>> problem = mb.GroupLassoStructure(X, y, X_val, y_val, n_groups=2, lam_bounds=0.1)
+    >>> right, wrong = np.eye(2)[[0, 0, 1, 1]], np.eye(2)[[0, 1, 0, 1]]
+    >>> bool(problem.evaluate(right, np.empty(0)).value < problem.evaluate(wrong, np.empty(0)).value)
+    True
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        X_val: Any,
+        y_val: Any,
+        n_groups: int = 10,
+        ridge: float = 1e-3,
+        lam_bounds: float | tuple[float, float] = (1e-3, 1.0),
+        lower: Literal["implicit", "unrolled"] = "implicit",
+        q: int = 500,
+        start: Literal["data", "random"] = "data",
+        moves: Literal["supported", "all"] = "supported",
+        n_jobs: int | None = None,
+    ) -> None:
+        self._train, self._val = _checked_tasks(X, y, X_val, y_val)
+        P = self._train.n_features
+        remedy = "fewer than 2 leave nothing to choose, more than the features cannot all be used"
+        self.n_groups = check.whole("n_groups", n_groups, low=2, high=P, remedy=remedy)
+        self.ridge = check.real("ridge", ridge, low=0, open_low=True, remedy="such as 1e-3; it makes the models unique")
+        self.lam_bounds = _checked_bounds(lam_bounds)
+        self.lower = check.choice("lower", lower, ("implicit", "unrolled"))
+        self.q = check.whole("q", q, low=1, remedy="the published experiments take 500 steps")
+        self.start = check.choice("start", start, ("data", "random"))
+        self.moves = check.choice("moves", moves, ("supported", "all"))
+        self.n_jobs = None if n_jobs is None else check.whole("n_jobs", n_jobs, low=1, remedy="None takes all cores")
+        self.theta_set = OneHot(P, self.n_groups)
+        self.lam_set = Box.empty() if isinstance(self.lam_bounds, float) else Box(*self.lam_bounds, log=True)
+        self.n_terms = self._train.n_tasks
+
+    def evaluate(self, theta: Floats, lam: Floats, *, warm: Warm | None = None, gradient: bool = True) -> Evaluation:
+        """G at (theta, lam), from the models of ``warm``; at a binary theta the gradient of every off entry is 0."""
+        return self._mean(theta, lam, np.arange(self.n_terms), warm, gradient)
+
+    def evaluate_terms(self, theta: Floats, lam: Floats, terms: Indices, *, warm: Warm | None = None) -> Evaluation:
+        """The mean over these tasks."""
+        terms = np.asarray(terms)
+        if terms.ndim != 1 or terms.size == 0 or terms.dtype.kind not in "iu":
+            raise check.fail("terms", terms, "whole numbers in one dimension, at least one")
+        if terms.min() < 0 or terms.max() >= self.n_terms:
+            raise check.fail("terms", terms, f"from 0 to {self.n_terms - 1}", "there is one term per task")
+        return self._mean(theta, lam, terms, warm, True)
+
+    def evaluate_moves(self, theta: Floats, lam: Floats, off: Indices, on: Indices, *, warm: Warm | None = None) -> Floats:
+        """G after each row move from a binary theta, exactly; tasks that cannot change are not solved again (see ``one_hot``)."""
+        binary = check.binary("theta", theta, shape=self.theta_set.shape)
+        if self.theta_set.violation(binary):
+            raise check.fail("theta", theta, "one-hot in every row", "start from a vertex of the set")
+        off, on = np.asarray(off), np.asarray(on)
+        _check_moves(binary, off, on)
+        feature, target = np.divmod(on, self.n_groups)
+        start = binary.astype(np.float64)
+        lower = self._lower
+        if not hasattr(lower, "moves"):
+            return np.array([self._moved(start, lam, p, group) for p, group in zip(feature, target, strict=True)])
+        values, changes = lower.moves(start, self._lam(lam), self._state(warm), feature, target)
+        return np.asarray((values.sum() + changes) / self.n_terms)
+
+    def suggest(self, rng: np.random.Generator) -> Floats:
+        """A binary structure from the training data, or equal weights with a little noise."""
+        if self.start == "random":
+            noisy = (1.0 + NOISE * rng.standard_normal(self.theta_set.shape)) / self.n_groups
+            return self.theta_set.project(noisy)
+        return np.eye(self.n_groups)[structure_of(self._train, self.n_groups, int(rng.integers(2**31)))]
+
+    def best_move(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[int, int, float]:
+        """The best of all row moves, which are all evaluated."""
+        off, on = (np.concatenate(side) for side in zip(*self.theta_set.moves(theta), strict=True))
+        values = self.evaluate_moves(theta, lam, off, on, warm=warm)
+        k = int(np.argmin(values))
+        return int(off[k]), int(on[k]), float(values[k])
+
+    def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> Improved:
+        """Row moves that lower G, all that help together; of those that the training data do not speak against, or of all."""
+        labels = np.argmax(theta, axis=1)
+        gains = move_gains(self._train, labels, self.n_groups)
+        gains[np.arange(len(labels)), labels] = -np.inf
+        on = np.flatnonzero(gains > (-AGAINST if self.moves == "supported" else -np.inf))
+        if not on.size:
+            return Improved(theta > 0.5)
+        feature, group = np.divmod(on, self.n_groups)
+        value = self.evaluate(theta, lam, warm=warm, gradient=False).value
+        values = self.evaluate_moves(theta, lam, feature * self.n_groups + labels[feature], on, warm=warm)
+        best = np.flatnonzero(values < value * (1.0 - FALL))
+        best = best[np.argsort(values[best], kind="stable")]
+        best = best[np.sort(np.unique(feature[best], return_index=True)[1])]
+        while best.size:
+            moved = labels.copy()
+            moved[feature[best]] = group[best]
+            there = np.eye(self.n_groups)[moved]
+            # One alone is known to help; several may be in each other's way.
+            if best.size == 1 or self.evaluate(there, lam, warm=warm, gradient=False).value < values[best[0]]:
+                return Improved(there > 0.5)
+            best = best[: best.size // 2]
+        return Improved(theta > 0.5, on.size, float(values.min()) - value)
+
+    def coef(self, theta: ArrayLike, lam: ArrayLike = ()) -> Floats:
+        """The models trained with (theta, lam), of shape (tasks, features)."""
+        return self._solve(theta, lam, np.arange(self.n_terms), None, False).coef
+
+    def loss(self, theta: ArrayLike, lam: ArrayLike, X: Any, y: Any) -> float:
+        """G of the models trained with (theta, lam) on other data of the same tasks, such as a test set."""
+        data = packed("X", X, "y", y)
+        _check_same_tasks("X", data, "the training data", self._train)
+        return float(data.half_mean_squares(self.coef(theta, lam)).mean())
+
+    def fingerprint(self) -> str:
+        """A hash of the data and the settings, for checkpoints."""
+        lower = f"unrolled {self.q}" if self.lower == "unrolled" else "implicit"
+        settings = (
+            f"GroupLassoStructure 1 {self.theta_set!r} {self.ridge!r} {self.lam_bounds!r} {lower} {self.start} {self.moves}"
+        )
+        return digest(*self._train, *self._val, settings=settings)
+
+    def _mean(self, theta: Floats, lam: Floats, terms: Indices, warm: Warm | None, gradient: bool) -> Evaluation:
+        got = self._solve(theta, lam, terms, warm, gradient)
+        k = len(terms)
+        state = self._state(warm)
+        state[terms] = got.state
+        there = {"s": state} if state.size else {}
+        info = {"lower_steps": float(got.steps.mean()), "lower_residual": float(got.residuals.max())}
+        value = float(got.values.sum() / k)
+        if not gradient:
+            return Evaluation(value, None, None, there, info)
+        grad_lam = np.asarray(got.grad_lam / k) if self.lam_set.size else np.empty(0)
+        return Evaluation(value, got.grad_theta / k, grad_lam, there, info)
+
+    def _solve(self, theta: ArrayLike, lam: ArrayLike, terms: Indices, warm: Warm | None, gradient: bool) -> "Solved":
+        theta = check.array("theta", theta, shape=self.theta_set.shape)
+        if theta.min() < 0:
+            i = np.unravel_index(theta.argmin(), theta.shape)
+            raise InvalidInput(f"theta must not be negative, got {theta[i]:g} at index {i}; project it on theta_set")
+        number = self._lam(lam)
+        got = self._lower.solve(theta, number, terms.astype(np.int64), self._state(warm)[terms], gradient)
+        if not check.is_finite(got.values):
+            raise DivergedError(
+                f"the model of task {terms[~np.isfinite(got.values)][0]} has a loss that is not finite at lam = {number:g}; "
+                "rescale the columns and targets of this task"
+            )
+        return got
+
+    def _moved(self, theta: Floats, lam: Floats, feature: int, group: int) -> float:
+        moved = theta.copy()
+        moved[feature] = np.arange(self.n_groups) == group
+        return self.evaluate(moved, lam, gradient=False).value
+
+    def _state(self, warm: Warm | None) -> Floats:
+        """Where each task starts from, a copy; 0 is cold."""
+        size = self.n_groups if self.lower == "implicit" else 0
+        if not warm or "s" not in warm:
+            return np.zeros((self.n_terms, size))
+        return np.array(check.array("warm['s']", warm["s"], shape=(self.n_terms, size), remedy="pass the warm of an evaluation"))
+
+    def _lam(self, lam: ArrayLike) -> float:
+        """The penalty at ``lam``, or the fixed one."""
+        lam = check.array("lam", lam, shape=self.lam_set.shape)
+        if isinstance(self.lam_bounds, float):
+            return self.lam_bounds
+        return check.real("lam", float(lam), low=0, open_low=True, remedy="project it on lam_set")
+
+    @cached_property
+    def _lower(self) -> "Implicit | Unrolled":
+        """The lower level; its kernels are compiled when a problem is first evaluated, or read from the cache."""
+        began = time.perf_counter()
+        log.info("loading the group lasso kernels; the first time on a machine they are compiled, which takes some 20 seconds")
+        from mixbin.problems.group_lasso.lower import Implicit, Unrolled
+
+        threads = self.n_jobs or usable_cores()
+        lower: Implicit | Unrolled
+        if self.lower == "implicit":
+            lower = Implicit(self._train, self._val, self.n_groups, self.ridge, threads)
+        else:
+            lower = Unrolled(self._train, self._val, self.ridge, self.q, threads)
+        one, lam = np.zeros(1, dtype=np.int64), float(np.max(self.lam_bounds))
+        lower.solve(self.theta_set.start(), lam, one, self._state(None)[one], True)
+        log.info("group lasso kernels ready after %.1f s", time.perf_counter() - began)
+        return lower
+
+
+def usable_cores() -> int:
+    """The cores this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _checked_tasks(X: Any, y: Any, X_val: Any, y_val: Any) -> tuple[Tasks, Tasks]:
+    """Training and validation rows of the same tasks and features."""
+    train, val = packed("X", X, "y", y), packed("X_val", X_val, "y_val", y_val)
+    if train.n_tasks < 2:
+        raise InvalidInput(
+            f"X must hold at least two tasks, got {train.n_tasks}; one task cannot show which features belong together"
+        )
+    _check_same_tasks("X_val", val, "X", train)
+    return train, val
+
+
+def _check_same_tasks(name: str, data: Tasks, other: str, train: Tasks) -> None:
+    if data.n_tasks != train.n_tasks:
+        raise InvalidInput(
+            f"{name} must have the tasks of {other}, got {data.n_tasks} tasks against {train.n_tasks}; "
+            "pass the same tasks in the same order"
+        )
+    if data.n_features != train.n_features:
+        raise InvalidInput(
+            f"{name} must have the features of {other}, got {data.n_features} columns against {train.n_features}; "
+            "pass the same features in the same order"
+        )
+
+
+def _checked_bounds(bounds: object) -> float | tuple[float, float]:
+    remedy = "pass a number to fix lam, or a pair (low, high) to optimise it"
+    if not isinstance(bounds, (tuple, list, np.ndarray)) or np.ndim(bounds) == 0:
+        return check.real("lam_bounds", bounds, low=0, open_low=True, remedy=remedy)
+    if len(bounds) != 2:
+        raise check.fail("lam_bounds", bounds, "a pair (low, high)", remedy)
+    low, high = (check.real(f"lam_bounds[{i}]", bound, low=0, open_low=True, remedy=remedy) for i, bound in enumerate(bounds))
+    if low >= high:
+        raise check.fail("lam_bounds", bounds, "a pair with low below high", "swap them, or pass one number to fix lam")
+    return low, high
+
+
+def _check_moves(theta: NDArray[np.bool_], off: Indices, on: Indices) -> None:
+    """Row moves only: an entry that is 1 and another one of its row."""
+    remedy = "take them from theta_set.moves"
+    for name, entries in (("off", off), ("on", on)):
+        if entries.ndim != 1 or entries.dtype.kind not in "iu" or entries.shape != off.shape:
+            raise check.fail(name, entries, "whole numbers in one dimension, as many as in the other", remedy)
+        if entries.size and not (entries.min() >= 0 and entries.max() < theta.size):
+            raise check.fail(name, entries, f"flat indices from 0 to {theta.size - 1}", remedy)
+    rows_differ = off // theta.shape[1] != on // theta.shape[1]
+    if rows_differ.any() or not theta.reshape(-1)[off].all():
+        i = int(np.argmax(rows_differ | ~theta.reshape(-1)[off]))
+        raise InvalidInput(f"off and on must move the 1 of a row within it, got ({off[i]}, {on[i]}) at index {i}; {remedy}")
