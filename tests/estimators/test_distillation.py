@@ -21,6 +21,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mixbin as mb
 from mixbin.estimators import DistillationRegressor, distillation
+from tests.shared_data import shared_file
 
 METHODS = ["penalize", "top-k", "simple", "relax"]
 NAN, INF = float("nan"), float("inf")
@@ -333,3 +334,17 @@ def test_a_failed_fit_leaves_the_model_unfitted():
         model.fit(X, Y)
     assert not hasattr(model, "result_")
     assert not hasattr(model, "coef_")
+
+
+@pytest.mark.parametrize("budget", [0.1, 0.2, 0.3])
+def test_penalize_is_at_least_as_good_as_rounding_on_the_music_excerpt(budget):
+    """At a few evaluations; benchmarks/music.py has the whole runs, with test losses."""
+    data = mb.datasets.load_music(shared_file("YearPredictionMSD_random7000.csv.gz"))
+    losses = {}
+    for method in ("penalize", "top-k", "simple"):
+        model = DistillationRegressor(budget=budget, alpha=100.0, method=method, max_evaluations=60, random_state=0)
+        model.fit(data.X, data.y, data.X_val, data.y_val)
+        kept = model.support_
+        ridge = Ridge(alpha=len(data.y) * 100.0).fit(data.X[kept], data.y[kept])
+        losses[method] = 0.5 * np.mean((ridge.predict(data.X_val) - data.y_val) ** 2)
+    assert losses["penalize"] <= min(losses.values())

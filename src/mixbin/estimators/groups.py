@@ -1,0 +1,470 @@
+"""Linear models of many tasks that share groups of features (SPEC section 4), as a scikit-learn estimator.
+
+The groups are found by ``GroupLassoStructure`` and one of the methods; what is fitted in the end is the group lasso with them.
+"""
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mixbin import _validate as check
+from mixbin._validate import Floats
+from mixbin.errors import InvalidInput
+from mixbin.estimators._tasks import Regressions, as_array, entries, labelled, layout, listed, matched, named, regressions
+from mixbin.estimators.distillation import ROUNDING, _generator, _saying
+from mixbin.methods import relax_and_penalize, relax_and_round
+from mixbin.problems import GroupLassoStructure
+from mixbin.progress import ProgressDisplay
+from mixbin.result import Result
+
+LAM_RANGE = (1e-3, 1.0)
+LAM_GRID = np.geomspace(*LAM_RANGE, 13)
+"""What cross-validation chooses from: four values per decade."""
+FOLDS = 3
+CLOSE = 0.01
+"""``suggest_n_groups`` takes the fewest groups whose loss is within this fraction of the best."""
+
+
+class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Group lasso regressions of many tasks, with the groups of features that predict the tasks' validation rows best.
+
+    The tasks share the groups, and each has a linear model of its own. The models have no intercept, and lam is relative to the
+    size of the targets: centre the columns and targets and scale the targets to about 1. A constant column is a feature like
+    any other.
+
+    Parameters
+    ----------
+    n_groups : int, default=10
+        The most groups there can be, from 2 to the number of features. A group may end empty; ``suggest_n_groups`` helps to
+        choose.
+    lam : float, pair of floats, "cv" or None, default=None
+        The strength of the group penalty. A number fixes it; a pair (low, high) is a range in which it is optimised together
+        with the groups; None is the range (1e-3, 1). "cv" finds groups with lam in that range, takes the lam with the lowest
+        3-fold cross-validated loss for them (over the training rows of each task, 13 values in that range), and with this lam
+        fixed finds the groups again, first of all from those it has; this takes about twice as long.
+    ridge : float, default=1e-3
+        The strength of the squared penalty that makes every model unique.
+    method : {"penalize", "top-k", "simple", "relax"}, default="penalize"
+        How the groups are found: by ``relax_and_penalize``, or by a baseline that relaxes them to weights and then gives each
+        feature its largest ("top-k", the paper's top-1), those of at least one half ("simple", which may leave a feature without
+        a group and then without group penalty), or all weights ("relax").
+    validation_fraction : float, default=0.2
+        The fraction of the rows of each task that is split off for validation when ``fit`` gets no validation rows: rounded
+        half up, and at least one row on both sides.
+    random_state : int, RandomState instance or None, default=None
+        Draws the split, the folds and the starts of the method. Pass an int for the same result every time.
+    max_evaluations : int or None, default=None
+        How often a run of the method may train and validate all models. None leaves it to the method.
+    n_jobs : int or None, default=None
+        Threads over the tasks; None takes all cores. The result does not depend on it.
+    verbose : bool, default=False
+        Show the progress on a terminal.
+
+    Attributes
+    ----------
+    labels_ : int array of shape (n_features,)
+        The group of each feature: its largest weight with ``method="relax"``, and -1 where "simple" leaves it without one.
+    theta_ : array of shape (n_features, n_groups)
+        The groups as a table: bool, or the weights with ``method="relax"``.
+    lam_ : float
+        The strength of the group penalty, fixed or found.
+    coef_ : array of shape (n_tasks, n_features)
+        The models.
+    tasks_ : array of shape (n_tasks,)
+        The tasks in the order of ``coef_``: their ids in order of appearance, or 0, 1, ... where X has one table per task.
+    group_sizes_ : int array of shape (n_groups,)
+        How many features have each label.
+    n_empty_groups_ : int
+        Groups without a feature.
+    n_unassigned_ : int
+        Features without a group.
+    result_ : Result
+        What the method handed back: value, status, certificate and trace.
+    n_features_in_ : int
+        The number of features seen by ``fit``.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Their names, where X has them.
+
+    See Also
+    --------
+    mixbin.GroupLassoStructure : The problem that is solved.
+    mixbin.suggest_n_groups : The validation loss for different numbers of groups.
+
+    Notes
+    -----
+    X and y come in one of three formats: arrays of shape (n_tasks, n_rows, n_features) and (n_tasks, n_rows); lists with a table
+    and a vector per task, which may differ in their numbers of rows; or one table of all rows with a vector, and ``tasks`` with
+    the task of each row.
+
+    Cross-validation by scikit-learn makes sense for the last one, with folds that hold rows of every task, such as
+    ``StratifiedKFold().split(X, tasks)``. With metadata routing enabled, ``set_fit_request(tasks=True)`` and
+    ``set_score_request(tasks=True)`` hand the tasks on.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> data = mb.datasets.make_group_lasso("equal", n_tasks=40, n_samples=12, n_features=12, n_groups=3)
+    >>> model = mb.GroupStructureRegressor(n_groups=3, lam=0.01, max_evaluations=300, random_state=0)
+    >>> model = model.fit(data.X, data.y, data.X_val, data.y_val)
+    >>> bool((model.theta_ @ model.theta_.T == data.theta @ data.theta.T).all())  # the groups behind the data, in some order
+    True
+    >>> model.score(data.X_test, data.y_test) > 0.8
+    True
+    """
+
+    def __init__(
+        self,
+        n_groups: int = 10,
+        lam: float | tuple[float, float] | Literal["cv"] | None = None,
+        ridge: float = 1e-3,
+        method: str = "penalize",
+        validation_fraction: float = 0.2,
+        random_state: int | np.random.RandomState | None = None,
+        max_evaluations: int | None = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.n_groups = n_groups
+        self.lam = lam
+        self.ridge = ridge
+        self.method = method
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+        self.max_evaluations = max_evaluations
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None, tasks: Any = None, tasks_val: Any = None) -> Self:
+        """Find the groups and train the models with them.
+
+        Parameters
+        ----------
+        X : array of shape (n_tasks, n_rows, n_features), list of tables, or table of shape (n_rows, n_features)
+            The rows to train on and, without validation rows, to validate on; at least two tasks.
+        y : array of shape (n_tasks, n_rows), list of vectors, or vector of shape (n_rows,)
+            Their targets.
+        X_val, y_val : like X and y, default=None
+            Rows to validate on, of the same tasks. Then all rows of X train.
+        tasks, tasks_val : sequence of length n_rows, default=None
+            Where X is one table: the task of each row of X and of X_val, by any hashable ids.
+
+        Returns
+        -------
+        self : GroupStructureRegressor
+        """
+        check.choice("method", self.method, ("penalize", *ROUNDING))
+        fraction, remedy = self.validation_fraction, "0.2 splits off a fifth of the rows of each task"
+        check.real("validation_fraction", fraction, low=0, high=1, open_low=True, open_high=True, remedy=remedy)
+        check.flag("verbose", self.verbose)
+        bounds = _bounds(self.lam)
+        rng = _generator(self.random_state)
+
+        train, val = self._data(X, y, X_val, y_val, tasks, tasks_val, rng)
+        # An int seeds the method as it is, whether or not a split was drawn before: splitting by hand gives the same bits.
+        seed = int(self.random_state) if isinstance(self.random_state, Integral) else int(rng.randint(2**31 - 1))
+        cross_validate = isinstance(self.lam, str)
+        if cross_validate:
+            _check_folds(train)
+        problem = self._problem(train, val, bounds)
+        result = self._solve(problem, seed)
+        if cross_validate:
+            theta = result.theta.astype(np.float64)
+            problem = self._problem(train, val, self._cross_validated(train, theta, seed))
+            result = self._solve(problem, seed, theta)
+
+        self.result_ = result
+        self.theta_ = result.theta
+        self.labels_ = np.where(result.theta.any(axis=1), result.theta.argmax(axis=1), -1)
+        self.group_sizes_ = np.bincount(self.labels_[self.labels_ >= 0], minlength=problem.n_groups)
+        self.n_empty_groups_ = int(np.count_nonzero(self.group_sizes_ == 0))
+        self.n_unassigned_ = int(np.count_nonzero(self.labels_ < 0))
+        self.lam_ = problem.lam_bounds if isinstance(problem.lam_bounds, float) else float(result.lam)
+        self.coef_ = problem.coef(result.theta.astype(np.float64), result.lam)
+        self.tasks_ = as_array(train.ids)
+        return self
+
+    def predict(self, X: Any, tasks: Any = None) -> Any:
+        """Predict the targets of rows.
+
+        Parameters
+        ----------
+        X : array of shape (n_tasks, n_rows, n_features), list of tables, or table of shape (n_rows, n_features)
+            The rows: of all tasks in the order of ``tasks_``, or of those that ``tasks`` names.
+        tasks : sequence, default=None
+            The task of each row where X is one table, and otherwise of each table.
+
+        Returns
+        -------
+        array of shape (n_tasks, n_rows), list of arrays of shape (n_rows,), or array of shape (n_rows,)
+            In the format of X.
+        """
+        check_is_fitted(self, "coef_")
+        form = layout(X)
+        if form == "rows":
+            rows = labelled("X", X, "tasks", tasks)
+            self._check_columns("X", X, rows.X)
+            coef = self.coef_[self._positions(rows.ids)]
+            return np.einsum("np,np->n", rows.X, coef[rows.each])
+        tables = entries(X)
+        for t, table in enumerate(tables):
+            self._check_columns(f"X[{t}]", X[t], table)
+        if tasks is not None:
+            coef = self.coef_[self._positions(named("tasks", tasks, len(tables), "table of X"))]
+        elif len(tables) == len(self.coef_):
+            coef = self.coef_
+        else:
+            raise InvalidInput(
+                f"X must have the {len(self.coef_)} tasks of fit in their order, got {len(tables)} tables; "
+                "name the task of each table with tasks"
+            )
+        predicted = [table @ w for table, w in zip(tables, coef, strict=True)]
+        return np.array(predicted) if form == "array" else predicted
+
+    def score(self, X: Any, y: Any, tasks: Any = None) -> float:
+        """R^2 over the rows of all tasks together, against the mean of all targets.
+
+        Parameters
+        ----------
+        X, tasks
+            As in ``predict``.
+        y : array of shape (n_tasks, n_rows), list of vectors, or vector of shape (n_rows,)
+            The targets.
+
+        Returns
+        -------
+        float
+            1 is perfect, and 0 as good as the mean.
+        """
+        predicted = self.predict(X, tasks)
+        if isinstance(predicted, list):
+            vectors = [check.array(f"y[{t}]", target, shape=p.shape) for t, (target, p) in enumerate(_pairs(y, predicted))]
+            return float(r2_score(np.concatenate(vectors), np.concatenate(predicted)))
+        targets = check.array("y", y, shape=predicted.shape, remedy="give every row one target")
+        return float(r2_score(targets.ravel(), predicted.ravel()))
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn asks of an estimator: this one takes one table per task too."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        return tags
+
+    def _data(
+        self, X: Any, y: Any, X_val: Any, y_val: Any, tasks: Any, tasks_val: Any, rng: np.random.RandomState
+    ) -> tuple[Regressions, Regressions]:
+        """The rows to train and to validate on, task by task."""
+        if (X_val is None) != (y_val is None):
+            missing, given = ("X_val", "y_val") if X_val is None else ("y_val", "X_val")
+            raise InvalidInput(f"{missing} must be given together with {given}, got None; pass both or none of them")
+        if X_val is None and tasks_val is not None:
+            raise check.fail("tasks_val", tasks_val, "None without X_val", "pass X_val and y_val too")
+        train = regressions(X, y, tasks)
+        self._note_columns(X, train.X)
+        if X_val is None:
+            return self._split(train, rng)
+        if (layout(X) == "rows") != (layout(X_val) == "rows"):
+            must = "one table with tasks_val, as X is" if layout(X) == "rows" else "one table per task, as in X"
+            raise check.fail("X_val", X_val, must, "pass training and validation rows in the same format")
+        val = regressions(X_val, y_val, tasks_val, "_val")
+        if layout(X_val) == "rows":
+            self._check_columns("X_val", X_val, val.X[0])
+            return train, matched(val, train.ids)
+        for t, table in enumerate(val.X):
+            self._check_columns(f"X_val[{t}]", X_val[t], table)
+        return train, val
+
+    def _split(self, data: Regressions, rng: np.random.RandomState) -> tuple[Regressions, Regressions]:
+        """Some rows of each task to train on, and the others to validate on."""
+        train, val = Regressions([], [], data.ids), Regressions([], [], data.ids)
+        short = [name for name, table in zip(data.ids, data.X, strict=True) if len(table) < 2]
+        if short:
+            raise InvalidInput(
+                f"X must have at least two rows per task to split off some, got one row of {_of(short)}; "
+                "pass X_val and y_val, or leave these tasks out"
+            )
+        for table, target in zip(data.X, data.y, strict=True):
+            rows = len(table)
+            count = min(max(int(np.floor(self.validation_fraction * rows + 0.5)), 1), rows - 1)
+            held_out = np.zeros(rows, dtype=bool)
+            held_out[rng.permutation(rows)[:count]] = True
+            for part, mask in ((train, ~held_out), (val, held_out)):
+                part.X.append(table[mask])
+                part.y.append(target[mask])
+        return train, val
+
+    def _note_columns(self, X: Any, tables: list[Floats]) -> None:
+        """Keep the number and names of the features."""
+        if layout(X) == "rows":
+            validate_data(self, X, reset=True, skip_check_array=True)
+            return
+        validate_data(self, X[0] if hasattr(X[0], "columns") else tables[0], reset=True, skip_check_array=True)
+        for t, table in enumerate(tables):
+            self._check_columns(f"X[{t}]", X[t], table)
+
+    def _check_columns(self, name: str, given: Any, table: Floats) -> None:
+        """Refuse other features than those of ``fit``; ``given`` is the table as passed, which may have names."""
+        if table.shape[1] != self.n_features_in_:
+            raise InvalidInput(
+                f"{name} must have the features of fit, got {table.shape[1]} columns against {self.n_features_in_}; "
+                "pass the same features in the same order"
+            )
+        if hasattr(given, "columns"):
+            with _saying(f"{name} must have the columns of X in fit"):
+                validate_data(self, given, reset=False, skip_check_array=True)
+
+    def _positions(self, ids: list[Hashable]) -> NDArray[np.intp]:
+        """Where tasks are in ``tasks_``."""
+        position = {name: t for t, name in enumerate(self.tasks_.tolist())}
+        unknown = list(dict.fromkeys(name for name in ids if name not in position))
+        if unknown:
+            raise InvalidInput(
+                f"tasks must name tasks of fit, got {listed(unknown)}; there are models of {listed(position)} only"
+            )
+        return np.array([position[name] for name in ids], dtype=np.intp)
+
+    def _problem(self, train: Regressions, val: Regressions, bounds: float | tuple[float, float]) -> GroupLassoStructure:
+        return GroupLassoStructure(
+            train.X,
+            train.y,
+            val.X,
+            val.y,
+            n_groups=self.n_groups,
+            ridge=self.ridge,
+            lam_bounds=bounds,
+            n_jobs=self.n_jobs,
+        )
+
+    def _solve(self, problem: GroupLassoStructure, seed: int, theta0: Floats | None = None) -> Result:
+        shared: dict[str, Any] = {"theta0": theta0, "max_evaluations": self.max_evaluations, "seed": seed}
+        shared["callbacks"] = [ProgressDisplay("grouping")] if self.verbose else []
+        if self.method == "penalize":
+            return relax_and_penalize(problem, **shared)
+        return relax_and_round(problem, rounding=ROUNDING[self.method], **shared)
+
+    def _cross_validated(self, train: Regressions, theta: Floats, seed: int) -> float:
+        """The lam of the grid with the lowest loss on rows left out, for models with these groups."""
+        rng = np.random.default_rng(seed)
+        folds = [rng.permutation(len(table)) % FOLDS for table in train.X]
+        losses = np.zeros(len(LAM_GRID))
+        for k in range(FOLDS):
+            kept, left_out = (
+                Regressions(
+                    [table[(fold == k) == out] for table, fold in zip(train.X, folds, strict=True)],
+                    [target[(fold == k) == out] for target, fold in zip(train.y, folds, strict=True)],
+                    train.ids,
+                )
+                for out in (False, True)
+            )
+            problem = self._problem(kept, left_out, LAM_RANGE)
+            losses += [problem.evaluate(theta, np.asarray(lam), gradient=False).value for lam in LAM_GRID]
+        return float(LAM_GRID[losses.argmin()])
+
+
+@dataclass(frozen=True)
+class GroupCurve:
+    """The validation loss for different numbers of groups."""
+
+    candidates: tuple[int, ...]
+    """The numbers of groups, ascending."""
+    values: tuple[float, ...]
+    """The validation loss of each."""
+    used: tuple[int, ...]
+    """How many of the groups have a feature."""
+    suggested: int
+    """The candidate to take."""
+
+
+def suggest_n_groups(
+    X: Any,
+    y: Any,
+    X_val: Any = None,
+    y_val: Any = None,
+    candidates: Iterable[int] = (2, 3, 5, 8, 10, 15, 20),
+    tasks: Any = None,
+    tasks_val: Any = None,
+    random_state: int | np.random.RandomState | None = None,
+    **params: Any,
+) -> GroupCurve:
+    """Fit with different numbers of groups and suggest the fewest that are about as good as the best.
+
+    Suggested is the smallest candidate whose validation loss is at most 1 % above the lowest one. The loss is that of the rows
+    which chose the groups, all candidates on the same ones: it compares them but is no estimate of the error on new rows.
+
+    Parameters
+    ----------
+    X, y, X_val, y_val, tasks, tasks_val
+        As in ``GroupStructureRegressor.fit``.
+    candidates : sequence of int, default=(2, 3, 5, 8, 10, 15, 20)
+        Numbers of groups; those above the number of features are left out.
+    random_state : int, RandomState instance or None, default=None
+        One seed is drawn from it for all candidates.
+    **params
+        Other parameters of ``GroupStructureRegressor``.
+
+    Returns
+    -------
+    GroupCurve
+    """
+    remedy = "such as (2, 5, 10)"
+    if not isinstance(candidates, Iterable) or isinstance(candidates, (str, bytes)):
+        raise check.fail("candidates", candidates, "numbers of groups", remedy)
+    numbers = sorted({check.whole("candidates", number, low=2, remedy=remedy) for number in candidates})
+    known = sorted(set(GroupStructureRegressor().get_params()) - {"n_groups", "random_state"})
+    unknown = [name for name in params if name not in known]
+    if unknown:
+        raise InvalidInput(f"params must be among {', '.join(known)}, got {unknown[0]!r}; candidates gives the numbers of groups")
+    rng = _generator(random_state)
+    seed = int(random_state) if isinstance(random_state, Integral) else int(rng.randint(2**31 - 1))
+    features = regressions(X, y, tasks).X[0].shape[1]
+    fitting = [number for number in numbers if number <= features]
+    if not fitting:
+        raise check.fail("candidates", candidates, f"numbers from 2 to {features}, the number of features", remedy)
+    values, used = [], []
+    for number in fitting:
+        model = GroupStructureRegressor(n_groups=number, random_state=seed, **params)
+        model.fit(X, y, X_val, y_val, tasks=tasks, tasks_val=tasks_val)
+        values.append(float(model.result_.value))
+        used.append(number - model.n_empty_groups_)
+    best = min(values)
+    suggested = next(number for number, value in zip(fitting, values, strict=True) if value <= best + CLOSE * abs(best))
+    return GroupCurve(tuple(fitting), tuple(values), tuple(used), suggested)
+
+
+def _bounds(lam: object) -> float | tuple[float, float]:
+    """The range of lam in the first run, or the number that fixes it."""
+    if lam is None or (isinstance(lam, str) and lam == "cv"):
+        return LAM_RANGE
+    remedy = 'pass a number to fix lam, a pair (low, high) to optimise it, or "cv"'
+    if not isinstance(lam, (tuple, list, np.ndarray)) or np.ndim(lam) == 0:
+        return check.real("lam", lam, low=0, open_low=True, remedy=remedy)
+    if len(lam) != 2:
+        raise check.fail("lam", lam, "a pair (low, high)", remedy)
+    low, high = (check.real(f"lam[{i}]", bound, low=0, open_low=True, remedy=remedy) for i, bound in enumerate(lam))
+    if low >= high:
+        raise check.fail("lam", lam, "a pair with low below high", "swap them, or pass one number to fix lam")
+    return low, high
+
+
+def _check_folds(train: Regressions) -> None:
+    short = [name for name, table in zip(train.ids, train.X, strict=True) if len(table) < FOLDS]
+    if short:
+        raise InvalidInput(
+            f'lam="cv" must have at least {FOLDS} training rows per task, got fewer of {_of(short)}; pass a number or a pair'
+        )
+
+
+def _of(ids: list[Hashable]) -> str:
+    return f"task{'s' if len(ids) > 1 else ''} {listed(ids)}"
+
+
+def _pairs(y: Any, predicted: list[Floats]) -> Iterable[tuple[Any, Floats]]:
+    """Each task's targets with its predictions."""
+    if isinstance(y, (str, bytes)) or not hasattr(y, "__len__") or len(y) != len(predicted):
+        raise check.fail("y", y, f"{len(predicted)} vectors of targets", "give every task its targets")
+    return zip(y, predicted, strict=True)
