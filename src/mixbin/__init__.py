@@ -34,9 +34,13 @@ _HOME = {
     "Result": "mixbin.result",
     "Status": "mixbin.result",
     "Trace": "mixbin.result",
+    "GroupLassoStructure": "mixbin.problems",
     "PublishedGradient": "mixbin.problems",
     "RidgeDistillation": "mixbin.problems",
     "DistillationRegressor": "mixbin.estimators",
+    "GroupCurve": "mixbin.estimators",
+    "GroupStructureRegressor": "mixbin.estimators",
+    "suggest_n_groups": "mixbin.estimators",
     "CheckpointMismatch": "mixbin.errors",
     "ConvergenceWarning": "mixbin.errors",
     "DivergedError": "mixbin.errors",
@@ -51,6 +55,7 @@ _PACKAGES = (
     "estimators",
     "methods",
     "penalties",
+    "plot",
     "problem",
     "problems",
     "progress",
@@ -64,11 +69,11 @@ __all__ = [*_HOME, "__version__"]
 if TYPE_CHECKING:
     from mixbin.certificate import Certificate, certify
     from mixbin.errors import CheckpointMismatch, ConvergenceWarning, DivergedError, InfeasibleSet, InvalidInput
-    from mixbin.estimators import DistillationRegressor
+    from mixbin.estimators import DistillationRegressor, GroupCurve, GroupStructureRegressor, suggest_n_groups
     from mixbin.methods import enumerate_binary, relax_and_penalize, relax_and_round
     from mixbin.penalties import Logarithmic, Quadratic
     from mixbin.problem import Evaluation, FunctionProblem, Problem
-    from mixbin.problems import PublishedGradient, RidgeDistillation
+    from mixbin.problems import GroupLassoStructure, PublishedGradient, RidgeDistillation
     from mixbin.progress import Event, ProgressDisplay
     from mixbin.result import Result, Status, Trace
     from mixbin.sets import Box, Budget, Hypercube, Knapsack, OneHot

@@ -269,7 +269,7 @@ def environment():
 
 
 def start_and_end(sign, evaluation, *args):
-    command = [sys.executable, "-m", "tests.cli.killed_distill", sign, str(evaluation), "distill", *map(str, args)]
+    command = [sys.executable, "-m", "tests.cli.killed", sign, str(evaluation), "distill", *map(str, args)]
     return subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=120)
 
 

@@ -167,6 +167,107 @@ def distill(
     )
 
 
+class Synthetic(StrEnum):
+    """The choices of ``--synthetic``."""
+
+    EQUAL = "equal"
+    INEQUAL = "inequal"
+    RANDOM = "random"
+
+
+@app.command(epilog="Example: mixbin groups --synthetic inequal --a 0.3 --out run")
+def groups(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder for the groups, the models and all else.")],
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="Your tasks: an .npz file with X (tasks, rows, features) and y (tasks, rows), or a folder with a CSV file per "
+            "task. Centre what needs an intercept: the models have none.",
+        ),
+    ] = None,
+    synthetic: Annotated[
+        Synthetic | None, typer.Option(metavar="KIND", help="Made tasks instead, with equal, inequal or random group sizes.")
+    ] = None,
+    n_groups: Annotated[int | None, typer.Option(metavar="N", help="The most groups there can be, 10 unless given.")] = None,
+    lam: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X", help="Strength of the group penalty, such as 0.02; without it, chosen together with the groups."
+        ),
+    ] = None,
+    method: Annotated[
+        Method,
+        typer.Option(
+            metavar="NAME", help="penalize, top-k (the largest entry of each feature), simple or relax; all compares them."
+        ),
+    ] = Method.PENALIZE,
+    seed: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=0, help="Makes or splits the data and starts the methods; the same seed gives the same numbers."
+        ),
+    ] = 0,
+    validation_fraction: Annotated[
+        float | None,
+        typer.Option(metavar="X", help="The share of each task split off where there are no validation rows, 0.2 unless given."),
+    ] = None,
+    max_evaluations: Annotated[
+        int | None, typer.Option(metavar="N", help="How often a method may train all tasks, at most.")
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="CSV: the column to predict, by name or number from 0; the last unless given."),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="CSV: a column that is no feature; may be repeated.")
+    ] = None,
+    header: Annotated[
+        bool | None,
+        typer.Option("--header/--no-header", help="CSV: whether the first row has the names; without it, seen from that row."),
+    ] = None,
+    a: Annotated[
+        float | None, typer.Option("--a", metavar="X", help="Made tasks: the smallest active coefficient, 0.3 unless given.")
+    ] = None,
+    tasks: Annotated[int | None, typer.Option(metavar="N", help="Made tasks: how many, 500 unless given.")] = None,
+    samples: Annotated[int | None, typer.Option(metavar="N", help="Made tasks: rows of each part, 20 unless given.")] = None,
+    features: Annotated[int | None, typer.Option(metavar="N", help="Made tasks: columns, 100 unless given.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder --out.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of the tables.")] = False,
+) -> None:
+    """Find which features belong together, such that many regressions with a group lasso on these groups predict best.
+
+    A folder as --data holds one CSV per task, all with the same columns;
+    NAME_val.csv and NAME_test.csv are validation and test rows of NAME.csv.
+    An .npz may also hold X_val, y_val, X_test, y_test, feature_names and,
+    where the truth is known, labels or theta, and coef.
+    """
+    from mixbin.cli.groups import Options, run
+
+    run(
+        Options(
+            out=out,
+            data=data,
+            synthetic=None if synthetic is None else synthetic.value,
+            n_groups=n_groups,
+            lam=lam,
+            method=method.value,
+            seed=seed,
+            validation_fraction=validation_fraction,
+            max_evaluations=max_evaluations,
+            target=target,
+            ignore=ignore or [],
+            header=header,
+            a=a,
+            tasks=tasks,
+            samples=samples,
+            features=features,
+            resume=resume,
+            as_json=json,
+        )
+    )
+
+
 def parse_budget(text: str) -> int | float:
     """A budget as typed: "10%" and "0.1" are fractions of the rows, "30" is a count."""
     remedy = "write a percentage such as 10%, a fraction such as 0.1 or a count such as 30"

@@ -1,17 +1,18 @@
 """``mixbin demo``: distil scikit-learn's diabetes data with every method, and retrain on each answer outside the engine."""
 
 import json
-import sys
 import time
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mixbin import _validate as check
 from mixbin._validate import Floats
+from mixbin.cli.report import empty_table, spinner
+from mixbin.cli.solving import BASELINES
 from mixbin.methods import relax_and_penalize, relax_and_round
 from mixbin.problems import RidgeDistillation
 from mixbin.result import Status
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 Rows = NDArray[np.intp]
 
-BASELINES: dict[str, Literal["simple", "top-k"] | None] = {"relax": None, "simple": "simple", "top-k": "top-k"}
-"""How each of them rounds."""
 RANDOM_DRAWS = 50
 
 
@@ -97,13 +96,6 @@ def run(budget: int | float, alpha: float | None, seed: int, *, as_json: bool) -
         from rich.console import Console
 
         show(comparison, Console(highlight=False))
-
-
-def spinner(text: str) -> AbstractContextManager[Any]:
-    """A sign of life on a terminal, nothing in a pipe."""
-    from rich.console import Console
-
-    return Console(stderr=True).status(text) if sys.stdout.isatty() and sys.stderr.isatty() else nullcontext()
 
 
 def load(seed: int) -> Split:
@@ -210,16 +202,7 @@ def show(comparison: Comparison, console: "Console") -> None:
 
 def table(comparison: Comparison) -> "Table":
     """One line per method."""
-    from rich import box
-    from rich.table import Table
-
-    out = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
-    out.add_column("method")
-    for name in ("validation RMSE", "test RMSE", "rows"):
-        out.add_column(name, justify="right")
-    out.add_column("status")
-    for name in ("evaluations", "seconds"):
-        out.add_column(name, justify="right")
+    out = empty_table("method", "validation RMSE", "test RMSE", "rows", "status", "evaluations", "seconds")
     for it in comparison.methods:
         errors = ["no rows" if error is None else f"{error:.2f}" for error in (it.validation_rmse, it.test_rmse)]
         out.add_row(

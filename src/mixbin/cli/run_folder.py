@@ -16,7 +16,6 @@ from mixbin.errors import CheckpointMismatch, InvalidInput
 from mixbin.result import Result
 
 METHODS = ("penalize", "top-k", "simple", "relax")
-FILES = ("selected.csv", "model.json", "trace.csv", "result.npz", "methods.json")
 
 
 @dataclass(frozen=True)
@@ -24,6 +23,8 @@ class RunFolder:
     """DIR of the option ``--out``."""
 
     path: Path
+    files: tuple[str, ...]
+    """What a finished run of the command leaves."""
 
     @property
     def checkpoint(self) -> Path:
@@ -38,7 +39,7 @@ class RunFolder:
         if self.path.exists() and not self.path.is_dir():
             raise InvalidInput(f"--out must be a folder, got the file {str(self.path)!r}; choose another name")
         finished, begun = self.path / "methods.json", self.checkpoint / "identity.json"
-        there = [name for name in FILES if (self.path / name).exists()] + self._kept()
+        there = [name for name in self.files if (self.path / name).exists()] + self._kept()
         if there and not resume:
             raise InvalidInput(
                 f"--out {str(self.path)!r} already holds a run; add --resume to go on with it, or choose another folder"
@@ -97,10 +98,10 @@ class RunFolder:
         result.save(self.checkpoint / f"{method}.npz")
         write_json(self.checkpoint / f"{method}.json", {"seconds": seconds})
 
-    def finish(self, summary: Mapping[str, Any], model: Mapping[str, Any], selected: str, result: Result) -> None:
-        """Write all that a finished run leaves."""
-        write_text(self.path / "selected.csv", selected)
-        write_json(self.path / "model.json", model)
+    def finish(self, summary: Mapping[str, Any], result: Result, files: Mapping[str, str]) -> None:
+        """Write all that a finished run leaves: the files of the command as texts, and those of every command."""
+        for name, text in files.items():
+            write_text(self.path / name, text)
         write_text(self.path / "trace.csv", result.trace.to_frame().to_csv(index=False))
         result.save(self.path / "result.npz")
         write_json(self.path / "methods.json", summary)
@@ -116,6 +117,11 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return out.getvalue()
 
 
+def json_text(value: Mapping[str, Any]) -> str:
+    """A JSON file for people to read."""
+    return json.dumps(value, indent=2, allow_nan=False) + "\n"
+
+
 def write_text(path: Path, text: str) -> None:
     """A text file, all at once."""
     with replacing(path) as file:
@@ -124,7 +130,7 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """A JSON file, all at once."""
-    write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
+    write_text(path, json_text(value))
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 MISSING = {"", "?", "na", "n/a", "nan", "null", "none"}
 """What people write where there is no value, in small letters."""
+VALIDATION_FRACTION = 0.2
+"""The share of the rows that is split off unless another is given."""
 PANDAS_INDEX = r"__index_level_\d+__"
 """How pandas names an index that it keeps in a Parquet file: not a column of the table."""
 
@@ -58,9 +60,22 @@ class Table:
         width = len(self.names)
         if re.fullmatch(r"-?\d+", column) and -width <= int(column) < width:
             return self.names[int(column)]
-        there = f"the columns {_listed(self.names)}" if self.named else f"{width} columns without names, from 0 to {width - 1}"
+        there = f"the columns {listed(self.names)}" if self.named else f"{width} columns without names, from 0 to {width - 1}"
         remedy = "write one of them" if self.named else "write a number, -1 for the last, or --header if the first row has names"
         raise InvalidInput(f"{option} must be a column of {self.file}, got {column!r}; it has {there}; {remedy}")
+
+    def roles(self, target: str, ignore: Sequence[str]) -> tuple[list[str], str]:
+        """The features and the column to predict, from the options --target and --ignore."""
+        predicted = self.find(target, "--target")
+        ignored = {self.find(name, "--ignore") for name in ignore}
+        if predicted in ignored:
+            raise InvalidInput(f"--target and --ignore must differ, got {predicted!r} for both; leave out --ignore {predicted!r}")
+        features = [name for name in self.names if name != predicted and name not in ignored]
+        if not features:
+            raise InvalidInput(
+                f"{self.file} must have a column to predict {predicted!r} from, got none; add columns or ignore fewer"
+            )
+        return features, predicted
 
     def numbers(self, columns: Sequence[str]) -> Floats:
         """These columns side by side in float64, all of them finite."""
@@ -154,6 +169,17 @@ def read_all(files: Sequence[Path], like: Table, columns: Sequence[str], header:
     return np.concatenate(parts)
 
 
+def split(
+    n: int, fraction: float | None, seed: int | np.random.Generator, what: str, remedy: str
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Training and validation rows at random, each in their order; at least one of both."""
+    if n < 2:
+        raise InvalidInput(f"{what} must have 2 rows or more to split a validation part off, got {n}; add rows or {remedy}")
+    held = min(max(int(n * (fraction or VALIDATION_FRACTION) + 0.5), 1), n - 1)
+    validation, train = np.split(np.random.default_rng(seed).permutation(n), [held])
+    return np.sort(train), np.sort(validation)
+
+
 def _check_columns(table: Table, like: Table, columns: Sequence[str]) -> None:
     """Columns that were ignored in ``like`` may be there or not; all others must be the same, in any order."""
     if table.named != like.named:
@@ -167,10 +193,10 @@ def _check_columns(table: Table, like: Table, columns: Sequence[str]) -> None:
             f"{table.file} must have the {len(like.names)} columns of {like.file}, got {len(table.names)}; write both alike"
         )
     if lost := [name for name in columns if name not in table.names]:
-        raise InvalidInput(f"{table.file} must have the columns of {like.file}, but lacks {_listed(lost)}; add what is missing")
+        raise InvalidInput(f"{table.file} must have the columns of {like.file}, but lacks {listed(lost)}; add what is missing")
     if more := [name for name in table.names if name not in like.names]:
         raise InvalidInput(
-            f"{table.file} must have the columns of {like.file}, but also has {_listed(more)}; remove what is not in both"
+            f"{table.file} must have the columns of {like.file}, but also has {listed(more)}; remove what is not in both"
         )
 
 
@@ -270,9 +296,7 @@ def _parsed(file: Path, content: bytes, names: list[str], separator: str, skip: 
 
 def _check_names(file: Path, names: Sequence[str]) -> None:
     if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise InvalidInput(
-            f"{file} must name its columns differently, got {_listed(twice)} twice; rename one, or use --no-header"
-        )
+        raise InvalidInput(f"{file} must name its columns differently, got {listed(twice)} twice; rename one, or use --no-header")
 
 
 def _is_number(text: str) -> bool:
@@ -283,7 +307,8 @@ def _is_number(text: str) -> bool:
     return "_" not in text
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """The first of some names, for a message."""
     shown = ", ".join(repr(name) for name in names[:6])
     return shown if len(names) <= 6 else f"{shown} and {len(names) - 6} more"
 

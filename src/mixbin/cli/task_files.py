@@ -1,0 +1,276 @@
+"""Many regression tasks from files as people have them: one NumPy archive, or a folder with a table per task.
+
+Archives are never unpickled. What cannot be used is refused with the file, the array or column, and the remedy.
+"""
+
+import re
+import zipfile
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixbin import _validate as check
+from mixbin._validate import Floats
+from mixbin.cli import tables
+from mixbin.datasets import GroupLassoData
+from mixbin.errors import InvalidInput
+
+ENDINGS = (".csv", ".csv.gz", ".tsv", ".parquet")
+"""Of the tables in a folder."""
+PARTS = {"_val": "validation", "_test": "test"}
+"""What is added to the name of a task, and the rows that are meant."""
+ARRAYS = ("X", "y", "X_val", "y_val", "X_test", "y_test", "feature_names", "theta", "labels", "coef")
+LEAST_TASKS = "one task cannot show which features belong together"
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The rows of every task that serve one purpose."""
+
+    X: list[Floats]
+    y: list[Floats]
+
+    @property
+    def rows(self) -> int:
+        """Of all tasks together."""
+        return sum(map(len, self.y))
+
+    def loss(self, coef: Floats) -> float:
+        """The mean over the tasks of half the mean squared error of their models."""
+        each = [np.mean(np.square(X @ w - y)) / 2 for X, y, w in zip(self.X, self.y, coef, strict=True)]
+        return float(np.mean(each))
+
+
+@dataclass(frozen=True, eq=False)
+class TaskData:
+    """Tasks over the same features, and the truth about them where it is known."""
+
+    tasks: list[str]
+    features: list[str]
+    train: Part
+    validation: Part | None = None
+    test: Part | None = None
+    labels: NDArray[np.intp] | None = None
+    """The true group of each feature."""
+    coef: Floats | None = None
+    """(tasks, features): the true models."""
+    split_off: list[list[int]] | None = None
+    """The rows of each task that serve for validation."""
+
+    def with_validation(self, fraction: float | None, seed: int) -> "TaskData":
+        """With validation rows split off at random from every task."""
+        rng = np.random.default_rng(seed)
+        remedy = "give validation rows"
+        rows = [
+            tables.split(len(y), fraction, rng, f"task {name}", remedy) for name, y in zip(self.tasks, self.train.y, strict=True)
+        ]
+
+        def part(which: int) -> Part:
+            X, y = ([a[it[which]] for a, it in zip(values, rows, strict=True)] for values in (self.train.X, self.train.y))
+            return Part(X, y)
+
+        return replace(self, train=part(0), validation=part(1), split_off=[held.tolist() for _, held in rows])
+
+
+def from_synthetic(data: GroupLassoData) -> TaskData:
+    """Made data with its truth."""
+    train, validation, test = (
+        Part(list(X), list(y)) for X, y in ((data.X, data.y), (data.X_val, data.y_val), (data.X_test, data.y_test))
+    )
+    n_tasks, _, n_features = data.X.shape
+    return TaskData(_numbered(n_tasks), _numbered(n_features), train, validation, test, data.labels, data.coef)
+
+
+def read_archive(file: Path) -> TaskData:
+    """The arrays of an .npz file: X (tasks, rows, features) and y (tasks, rows), and what else there is of ``ARRAYS``."""
+    arrays = _arrays(file)
+    X, y = _pair(file, arrays, "")
+    n_tasks, _, n_features = X.shape
+    if n_tasks < 2:
+        raise InvalidInput(f"X of {file} must hold two tasks or more, got {n_tasks}; {LEAST_TASKS}")
+    parts: dict[str, Part | None] = dict.fromkeys(PARTS)
+    for name in PARTS:
+        if f"X{name}" in arrays or f"y{name}" in arrays:
+            A, b = _pair(file, arrays, name)
+            if (A.shape[0], A.shape[2]) != (n_tasks, n_features):
+                must = f"an array of shape ({n_tasks}, rows, {n_features})"
+                raise check.fail(f"X{name} of {file}", A, must, "it needs the tasks and features of X")
+            parts[name] = Part(list(A), list(b))
+    coef = arrays.get("coef")
+    if coef is not None:
+        coef = check.array(f"coef of {file}", coef, shape=(n_tasks, n_features))
+    return TaskData(
+        tasks=_numbered(n_tasks),
+        features=_feature_names(file, arrays, n_features),
+        train=Part(list(X), list(y)),
+        validation=parts["_val"],
+        test=parts["_test"],
+        labels=_labels(file, arrays, n_features),
+        coef=coef,
+    )
+
+
+def _arrays(file: Path) -> dict[str, NDArray[Any]]:
+    """All arrays of the archive that mean something here."""
+    remedy = "write it with numpy.savez(file, X=..., y=...)"
+    try:
+        with file.open("rb") as stream:
+            archive = np.load(stream, allow_pickle=False)
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise InvalidInput(f"{file} must hold several arrays by name, got one array; {remedy}")
+            there = list(archive.files)
+            _check_names(file, there)
+            return {name: _plain(file, archive, name) for name in ARRAYS if name in there}
+    except InvalidInput:
+        raise
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be read ({error.strerror or error}); check the path and the file") from None
+    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error):
+        raise InvalidInput(f"{file} must be a NumPy archive (.npz) or a folder of CSV files, got neither; {remedy}") from None
+
+
+def _check_names(file: Path, there: Sequence[str]) -> None:
+    """The necessary ones are there, and none looks like data and is not used."""
+    if missing := [name for name in ("X", "y") if name not in there]:
+        has = f"it has {tables.listed(there)}" if there else "it is empty"
+        raise InvalidInput(f"{file} must hold the arrays X and y, but lacks {' and '.join(missing)}; {has}; name them so")
+    if strange := [name for name in there if name not in ARRAYS and name.lower().startswith(("x", "y"))]:
+        raise InvalidInput(
+            f"{file} has an array {strange[0]!r} that is not known; rename it to one of {', '.join(ARRAYS[:6])}, or leave it out"
+        )
+
+
+def _plain(file: Path, archive: Any, name: str) -> NDArray[Any]:
+    try:
+        return np.asarray(archive[name])
+    except ValueError:
+        raise InvalidInput(
+            f"{name} of {file} must be a plain array, got pickled objects, which are not read; save it as one array of numbers, "
+            "or tasks of different sizes as a folder of CSV files"
+        ) from None
+
+
+def _pair(file: Path, arrays: dict[str, NDArray[Any]], part: str) -> tuple[Floats, Floats]:
+    """Columns and targets of one part, of shapes that go together."""
+    X_name, y_name = f"X{part}", f"y{part}"
+    for name, other in ((X_name, y_name), (y_name, X_name)):
+        if name not in arrays:
+            raise InvalidInput(f"{file} has {other} but no {name}; give both or none")
+    X, y = arrays[X_name], arrays[y_name]
+    if X.ndim != 3 or 0 in X.shape:
+        remedy = "give each task its table of rows and features"
+        raise check.fail(f"{X_name} of {file}", X, "an array of shape (tasks, rows, features)", remedy)
+    if y.shape != X.shape[:2]:
+        raise check.fail(f"{y_name} of {file}", y, f"an array of shape {X.shape[:2]}", f"{X_name} has that many tasks and rows")
+    return check.array(f"{X_name} of {file}", X), check.array(f"{y_name} of {file}", y)
+
+
+def _feature_names(file: Path, arrays: dict[str, NDArray[Any]], n_features: int) -> list[str]:
+    if "feature_names" not in arrays:
+        return _numbered(n_features)
+    names = arrays["feature_names"]
+    if names.shape != (n_features,):
+        raise check.fail(f"feature_names of {file}", names, f"an array of shape ({n_features},)", "give each feature one name")
+    if len(set(listed := [str(name) for name in names.tolist()])) < n_features:
+        raise InvalidInput(f"feature_names of {file} must differ, got a name twice; rename one")
+    return listed
+
+
+def _labels(file: Path, arrays: dict[str, NDArray[Any]], n_features: int) -> NDArray[np.intp] | None:
+    """The true groups, from labels or theta; where both are there they must say the same."""
+    found: list[NDArray[np.intp]] = []
+    if "theta" in arrays:
+        theta = arrays["theta"]
+        if theta.ndim != 2 or len(theta) != n_features:
+            raise check.fail(f"theta of {file}", theta, f"an array of shape ({n_features}, groups)", "it is the true structure")
+        binary = check.binary(f"theta of {file}", theta, shape=theta.shape)
+        if np.any(binary.sum(axis=1) != 1):
+            raise check.fail(f"theta of {file}", theta, "one-hot in every row", "give each feature one group")
+        found.append(binary.argmax(axis=1))
+    if "labels" in arrays:
+        labels = arrays["labels"]
+        if labels.shape != (n_features,) or labels.dtype.kind not in "iu":
+            raise check.fail(f"labels of {file}", labels, f"{n_features} whole numbers", "give each feature its true group")
+        found.append(labels.astype(np.intp))
+    if len(found) == 2 and len(np.unique(np.column_stack(found), axis=0)) != min(len(np.unique(it)) for it in found):
+        raise InvalidInput(f"theta and labels of {file} must be the same structure, got two; leave one out")
+    return found[-1] if found else None
+
+
+def read_folder(folder: Path, target: str, ignore: Sequence[str], header: bool | None) -> TaskData:
+    """A table per task, all with the same columns; NAME_val and NAME_test hold the other rows of the task NAME."""
+    files = _files(folder)
+    names = [name for name in files if not _owner(name, files)]
+    if len(names) < 2:
+        raise InvalidInput(f"{folder} must hold the files of two tasks or more, got {len(names)}; {LEAST_TASKS}")
+    first = tables.read(files[names[0]], header)
+    features, column = first.roles(target, ignore)
+    columns = [*features, column]
+
+    def part(ending: str) -> Part:
+        read = [first.numbers(columns)] if not ending else []
+        rest = names[len(read) :]
+        read += [tables.read_all([files[name + ending]], first, columns, header) for name in rest]
+        return Part([it[:, :-1] for it in read], [it[:, -1] for it in read])
+
+    given = [ending for ending in PARTS if _all_or_none(folder, names, files, ending)]
+    train, validation, test = (part(it) if it in ("", *given) else None for it in ("", "_val", "_test"))
+    assert train is not None
+    return TaskData(names, features, train, validation, test)
+
+
+def _files(folder: Path) -> dict[str, Path]:
+    """The tables of a folder by their names without ending, in the order people count."""
+    files: dict[str, Path] = {}
+    for file in sorted(folder.iterdir(), key=_counted):
+        ending = next((it for it in ENDINGS if file.name.lower().endswith(it)), None)
+        if ending is None or file.name.startswith(".") or not file.is_file():
+            continue
+        name = file.name[: -len(ending)]
+        if name in files:
+            raise InvalidInput(f"{folder} must hold one file per task, got {files[name].name} and {file.name}; remove one")
+        files[name] = file
+    if not files:
+        raise InvalidInput(f"{folder} must hold a CSV file per task, got none; name the folder with the files themselves")
+    for name in files:
+        if (ending := _ending(name)) and not _owner(name, files):
+            task = name.removesuffix(ending)
+            raise InvalidInput(
+                f"{files[name]} has {PARTS[ending]} rows of a task {task!r} that is not there; add {task}.csv or rename the file"
+            )
+    return files
+
+
+def _counted(file: Path) -> list[Any]:
+    """task2 before task10."""
+    return [int(it) if it.isascii() and it.isdigit() else it for it in re.split(r"([0-9]+)", file.name)]
+
+
+def _ending(name: str) -> str | None:
+    return next((it for it in PARTS if name.endswith(it)), None)
+
+
+def _owner(name: str, files: dict[str, Path]) -> bool:
+    """Whether the file has the validation or test rows of another."""
+    ending = _ending(name)
+    return ending is not None and name.removesuffix(ending) in files
+
+
+def _all_or_none(folder: Path, names: Sequence[str], files: dict[str, Path], ending: str) -> bool:
+    there = [name for name in names if name + ending in files]
+    if there and len(there) < len(names):
+        lost = next(name for name in names if name not in there)
+        raise InvalidInput(
+            f"{folder} must have {PARTS[ending]} rows of every task or of none, got {files[there[0] + ending].name} "
+            f"but no {lost}{ending}.csv; add it"
+        )
+    return bool(there)
+
+
+def _numbered(n: int) -> list[str]:
+    return [str(i) for i in range(n)]

@@ -1,0 +1,30 @@
+"""Figures without pyplot: no window, no global state, safe in threads."""
+
+import io
+import warnings
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def new_figure(width: float, height: float) -> "Figure":
+    """An empty figure of that size in inches; notebooks show it as it is."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def svg_text(figure: "Figure") -> str:
+    """The figure as SVG: its text stays text, and the same figure gives the same bytes."""
+    import matplotlib
+
+    out = io.StringIO()
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "mixbin"}), warnings.catch_warnings():
+        # Text stays text, so that the reader's font has the letters that matplotlib's lacks.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": "mixbin"})
+    return out.getvalue()

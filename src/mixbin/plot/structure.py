@@ -1,0 +1,183 @@
+"""Which feature is in which group, as a heat map: features down, groups across."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mixbin import _validate as check
+from mixbin._validate import Floats
+from mixbin.errors import InvalidInput
+from mixbin.plot.figure import new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.figure import Figure
+
+COLOURS = "cividis"
+"""Made to look the same with and without colour blindness."""
+LONGEST = 24
+"""Letters of a name that are shown."""
+MOST_ROWS = 100
+"""Features that are named each; of more, every second, third, ... one is."""
+MOST_CELLS = 50_000
+"""Drawn as shapes; more of them become an image within the SVG."""
+ROW, COLUMN = 0.145, 0.3
+"""Inches of a cell."""
+
+
+@dataclass(frozen=True, eq=False)
+class StructureMap:
+    """What a heat map of a structure shows."""
+
+    matrix: Floats
+    """(features, groups), in the order they are drawn."""
+    row_labels: tuple[str, ...]
+    column_labels: tuple[str, ...]
+    order: NDArray[np.intp]
+    """Which feature each row is."""
+    title: str
+
+
+def structure_map(
+    theta: ArrayLike, names: Sequence[str] | None = None, labels: ArrayLike | None = None, title: str = ""
+) -> StructureMap:
+    """A structure with its features sorted by group, so that each group is a block.
+
+    Parameters
+    ----------
+    theta : array of shape (features, groups)
+        The structure, binary or relaxed, with entries in [0, 1].
+    names : sequence of str, optional
+        The names of the features; their numbers, from 0, unless given.
+    labels : array of shape (features,), optional
+        The group of each feature in another structure, such as the true one. The features are then sorted by it, and the
+        groups of ``theta`` by which of its groups they resemble: the same structure shows the same blocks.
+    title : str
+        What stands above the map.
+    """
+    values = _checked(theta)
+    n_features, n_groups = values.shape
+    names = [str(i) for i in range(n_features)] if names is None else [str(name) for name in names]
+    if len(names) != n_features:
+        raise InvalidInput(f"names must have one entry per feature, got {len(names)} for {n_features} features")
+    columns = np.arange(n_groups)
+    if labels is not None:
+        other = one_hot(labels)
+        if len(other) != n_features:
+            raise InvalidInput(f"labels must have one entry per feature, got {len(other)} for {n_features} features")
+        columns = _matched(values, other)
+        order = np.argsort(other.argmax(axis=1), kind="stable")
+    else:
+        largest = values.max(axis=1)
+        own = np.where(largest > 0, values.argmax(axis=1), n_groups)
+        order = np.lexsort([-largest, own])
+    return StructureMap(
+        matrix=values[np.ix_(order, columns)],
+        row_labels=tuple(names[i] for i in order),
+        column_labels=tuple(str(group) for group in columns),
+        order=order,
+        title=title,
+    )
+
+
+def structure(
+    theta: ArrayLike, names: Sequence[str] | None = None, labels: ArrayLike | None = None, title: str = "found"
+) -> "Figure":
+    """A heat map of a structure, beside the true one where ``labels`` gives it; see ``structure_map``."""
+    maps = [structure_map(theta, names, labels, title)]
+    if labels is not None:
+        maps.append(structure_map(one_hot(labels), names, labels, "true"))
+    return draw(*maps)
+
+
+def draw(*maps: StructureMap) -> "Figure":
+    """Heat maps side by side; the names of the features stand once where all have the same order."""
+    if not maps:
+        raise InvalidInput("maps must hold at least one structure, got none; make one with structure_map")
+    rows, columns = max(len(it.matrix) for it in maps), sum(it.matrix.shape[1] for it in maps)
+    height = min(max(ROW * rows, 1.5), ROW * MOST_ROWS) + 1.2
+    width = max(COLUMN * columns, 1.2 * len(maps)) + 2.0 + 0.3 * len(maps)
+    figure = new_figure(width, height)
+    figure.set_layout_engine("constrained", wspace=0.06)
+    ratios = [it.matrix.shape[1] for it in maps]
+    panels = figure.subplots(1, len(maps), squeeze=False, width_ratios=ratios)[0]
+    drawn: Any = None
+    for j, (axes, it) in enumerate(zip(panels, maps, strict=True)):
+        drawn = _panel(axes, it, named=j == 0 or it.row_labels != maps[0].row_labels)
+    _legend(figure, panels, drawn, binary=all(np.isin(it.matrix, (0.0, 1.0)).all() for it in maps))
+    return figure
+
+
+def _panel(axes: "Axes", it: StructureMap, named: bool) -> "ScalarMappable":
+    rows, columns = it.matrix.shape
+    many = it.matrix.size > MOST_CELLS
+    drawn = axes.pcolormesh(
+        it.matrix,
+        cmap=COLOURS,
+        vmin=0.0,
+        vmax=1.0,
+        edgecolors="none" if many else "white",
+        linewidth=0.0 if many else 0.4,
+        rasterized=many,
+    )
+    axes.set(xlim=(0, columns), ylim=(rows, 0))
+    axes.set_title(it.title, fontsize=10, parse_math=False)
+    axes.set_xlabel("group")
+    across, down = -(-columns // 40), -(-rows // MOST_ROWS)
+    # Names are text as it is: a $ in one begins no formula.
+    plain: dict[str, Any] = {"parse_math": False}
+    axes.set_xticks(np.arange(0, columns, across) + 0.5, it.column_labels[::across], fontsize=8, **plain)
+    if named:
+        axes.set_ylabel("feature, sorted by group" + (f" (1 in {down} named)" if down > 1 else ""))
+        axes.set_yticks(np.arange(0, rows, down) + 0.5, [_short(name) for name in it.row_labels[::down]], fontsize=7, **plain)
+    else:
+        axes.set_yticks([])
+    axes.tick_params(length=0)
+    for side in axes.spines.values():
+        side.set_visible(False)
+    return drawn
+
+
+def _legend(figure: "Figure", panels: Any, drawn: "ScalarMappable", binary: bool) -> None:
+    """What the colours mean: two of them, or a scale."""
+    if not binary:
+        figure.colorbar(drawn, ax=list(panels), label="membership", shrink=0.6, pad=0.02)
+        return
+    from matplotlib.patches import Patch
+
+    colours = drawn.to_rgba(np.array([1.0, 0.0])).tolist()
+    handles = [Patch(color=colour, label=label) for colour, label in zip(colours, ("in the group", "not in it"), strict=True)]
+    figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=8, frameon=False)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
+
+
+def one_hot(labels: ArrayLike) -> Floats:
+    """The structure in which features with the same label are a group; the groups in the order of their labels."""
+    raw = np.asarray(labels)
+    if raw.ndim != 1 or raw.size == 0 or raw.dtype.kind not in "iub":
+        raise check.fail("labels", raw, "whole numbers, one per feature")
+    groups = np.unique(raw)
+    return np.asarray(raw[:, None] == groups, dtype=np.float64)
+
+
+def _checked(theta: ArrayLike) -> Floats:
+    values = check.array("theta", theta, ndim=2, remedy="pass a structure of shape (features, groups)")
+    if values.size == 0 or values.min() < 0 or values.max() > 1:
+        raise check.fail("theta", theta, "a structure of shape (features, groups) with entries in [0, 1]")
+    return values
+
+
+def _matched(theta: Floats, other: Floats) -> NDArray[np.intp]:
+    """The columns of theta, first those that overlap most with each column of ``other``, then the rest as they come."""
+    from scipy.optimize import linear_sum_assignment
+
+    own, matched = linear_sum_assignment(-(theta.T @ other))
+    first = own[np.argsort(matched)]
+    return np.concatenate([first, np.setdiff1d(np.arange(theta.shape[1]), first)]).astype(np.intp)

@@ -1,0 +1,34 @@
+"""A command that is killed, or interrupted as by Ctrl-C, at one of its evaluations; a process of the tests of ``--resume``.
+
+python -m tests.cli.killed KILL|INT EVALUATION ARGUMENTS...
+"""
+
+import os
+import signal
+import sys
+
+import mixbin.cli.solving as solving
+from mixbin.cli import main
+from mixbin.problems import GroupLassoStructure, RidgeDistillation
+
+
+def end_at(problem, evaluation, sign):
+    count, evaluate = [0], problem.evaluate
+
+    def counted(*args, **keywords):
+        count[0] += 1
+        if count[0] == evaluation:
+            os.kill(os.getpid(), sign)
+        return evaluate(*args, **keywords)
+
+    problem.evaluate = counted
+
+
+if __name__ == "__main__":
+    sign, moment, *arguments = sys.argv[1:]
+    for problem in (GroupLassoStructure, RidgeDistillation):
+        end_at(problem, int(moment), signal.Signals[f"SIG{sign}"])
+    # Written at every step when killed, only at the end when interrupted.
+    solving.CHECKPOINT_EVERY = 0.0 if sign == "KILL" else 1e6
+    sys.argv = ["mixbin", *arguments]
+    main()
