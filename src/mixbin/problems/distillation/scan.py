@@ -65,13 +65,13 @@ class Scan:
         return best
 
     def settle(self, most: int) -> float:
-        """Go round and make exchanges that lower J until none is left, or about ``most`` were made.
+        """Go round and make exchanges that lower J until none is left, about ``most`` were made, or one round found some.
 
         Returns the change by the best of all exchanges that are left, none of which lowers J; NaN where that is not known.
         """
         order = self._sorted(self.chosen, -1.0)
         n_blocks = -(-order.size // BLOCK_ROWS)
-        best, made, clean, k = np.inf, 0, 0, 0
+        best, made, clean, k, seen = np.inf, 0, 0, 0, 0
         met: list[Indices] = []
         while clean < n_blocks:
             i = order[k * BLOCK_ROWS : (k + 1) * BLOCK_ROWS]
@@ -87,14 +87,14 @@ class Scan:
                 change = self._changes(part, j)
                 best = min(best, float(change.min()))
                 met += [part[change.min(axis=1) < -least], j[change.min(axis=0) < -least][:MOST_MET]]
-            clean, k = clean + 1, (k + 1) % n_blocks
+            clean, k, seen = clean + 1, (k + 1) % n_blocks, seen + 1
             if sum(part.size for part in met) > ENOUGH_MET or (clean == n_blocks and best < -least):
                 count = self._descend(np.unique(np.concatenate(met)), order)
                 if not count:  # lower by no more than rounding
                     break
                 made += count
                 best, clean, met = np.inf, 0, []
-                if made >= most:
+                if made >= most or seen >= n_blocks:
                     return np.nan
         return best
 

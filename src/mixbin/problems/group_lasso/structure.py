@@ -50,6 +50,8 @@ class GroupLassoStructure:
         The strength of the squared penalty that makes every model unique.
     lam_bounds : pair of floats or float, default (1e-3, 1.0)
         The range of lam, which is optimised together with the groups; a number fixes it.
+    lam_scale : {"log", "linear"}, default "log"
+        How solvers see lam; the published step sizes are for "linear".
     lower : {"implicit", "unrolled"}, default "implicit"
         How the models are trained and differentiated: to the end and by the implicit function theorem, or by the published
         method, ``q`` steps and reverse mode through them.
@@ -70,7 +72,7 @@ class GroupLassoStructure:
     theta_set : OneHot
         Where theta lives, of shape (features, groups).
     lam_set : Box
-        Where lam lives: shape (), in logarithmic scale; without dimensions when lam is fixed.
+        Where lam lives: shape (); without dimensions when lam is fixed.
     n_terms : int
         The number of tasks: G is a mean over them.
 
@@ -96,6 +98,7 @@ class GroupLassoStructure:
         n_groups: int = 10,
         ridge: float = 1e-3,
         lam_bounds: float | tuple[float, float] = (1e-3, 1.0),
+        lam_scale: Literal["log", "linear"] = "log",
         lower: Literal["implicit", "unrolled"] = "implicit",
         q: int = 500,
         start: Literal["data", "random"] = "data",
@@ -108,13 +111,14 @@ class GroupLassoStructure:
         self.n_groups = check.whole("n_groups", n_groups, low=2, high=P, remedy=remedy)
         self.ridge = check.real("ridge", ridge, low=0, open_low=True, remedy="such as 1e-3; it makes the models unique")
         self.lam_bounds = _checked_bounds(lam_bounds)
+        self.lam_scale = check.choice("lam_scale", lam_scale, ("log", "linear"))
         self.lower = check.choice("lower", lower, ("implicit", "unrolled"))
         self.q = check.whole("q", q, low=1, remedy="the published experiments take 500 steps")
         self.start = check.choice("start", start, ("data", "random"))
         self.moves = check.choice("moves", moves, ("supported", "all"))
         self.n_jobs = None if n_jobs is None else check.whole("n_jobs", n_jobs, low=1, remedy="None takes all cores")
         self.theta_set = OneHot(P, self.n_groups)
-        self.lam_set = Box.empty() if isinstance(self.lam_bounds, float) else Box(*self.lam_bounds, log=True)
+        self.lam_set = Box.empty() if isinstance(self.lam_bounds, float) else Box(*self.lam_bounds, log=lam_scale == "log")
         self.n_terms = self._train.n_tasks
 
     def evaluate(self, theta: Floats, lam: Floats, *, warm: Warm | None = None, gradient: bool = True) -> Evaluation:
