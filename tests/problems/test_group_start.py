@@ -8,7 +8,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import mixbin as mb
 from mixbin.problems.group_lasso import evidence, lasso, start
-from mixbin.problems.group_lasso.tasks import packed
+from mixbin.problems.group_lasso.tasks import packed, together
 
 LAM = np.array(0.02)
 
@@ -27,7 +27,7 @@ def variances(X, y, labels, L):
     N = len(y)
     power = np.mean(y**2)
     gamma, sigma = np.full(L, power / (np.sum(X**2) / N)), evidence.NOISE * power
-    for _ in range(evidence.STEPS):
+    for _ in range(evidence.STEPS[-1]):
         inverse = np.linalg.inv(sigma * np.eye(N) + (X * gamma[labels]) @ X.T)
         g, h = X.T @ inverse @ y, np.einsum("np,nm,mp->p", X, inverse, X)
         sigma *= np.sqrt(np.sum((inverse @ y) ** 2) / np.trace(inverse))
@@ -39,7 +39,7 @@ def variances(X, y, labels, L):
 def test_gains_are_differences_of_the_log_evidence(seed):
     data = small(seed, n_tasks=3)
     labels = np.random.default_rng(seed).permutation(np.arange(12) % 3)
-    gains = start.move_gains(packed("X", data.X, "y", data.y), labels, 3)
+    gains = start.move_gains(packed("X", data.X, "y", data.y), labels, 3, 1)
     expected = np.zeros((12, 3))
     for X, y in zip(data.X, data.y, strict=True):
         gamma, sigma = variances(X, y, labels, 3)
@@ -61,8 +61,8 @@ def test_tasks_with_nothing_to_explain_have_no_say():
     data = small()
     y = data.y.copy()
     y[5:] = 0.0
-    few = start.move_gains(packed("X", data.X[:5], "y", data.y[:5]), data.labels, 3)
-    np.testing.assert_allclose(start.move_gains(packed("X", data.X, "y", y), data.labels, 3), few)
+    few = start.move_gains(packed("X", data.X[:5], "y", data.y[:5]), data.labels, 3, 1)
+    np.testing.assert_allclose(start.move_gains(packed("X", data.X, "y", y), data.labels, 3, 2), few, rtol=1e-12, atol=1e-12)
 
 
 def test_l1_models_are_those_of_scikit_learn():
@@ -76,19 +76,40 @@ def test_l1_models_are_those_of_scikit_learn():
         np.testing.assert_allclose(w, reference.coef_, atol=2e-3 * np.abs(reference.coef_).max())
 
 
+@pytest.mark.parametrize("start", ["data", "training"])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_start_finds_planted_groups(seed):
+def test_the_start_finds_planted_groups(start, seed):
     data = small(seed)
-    theta = problem_of(data).suggest(np.random.default_rng(0))
+    theta = problem_of(data, start=start).suggest(np.random.default_rng(0))
     assert ((theta == 0) | (theta == 1)).all()
     assert adjusted_rand_score(data.labels, theta.argmax(axis=1)) == 1
 
 
-def test_the_start_looks_at_the_training_data_alone():
+def test_the_start_may_look_at_the_training_rows_alone():
     data = small()
-    other = mb.GroupLassoStructure(data.X, data.y, -data.X_val, np.roll(data.y_val, 3), n_groups=3)
-    a, b = (problem.suggest(np.random.default_rng(0)) for problem in (problem_of(data), other))
+    other = mb.GroupLassoStructure(data.X, data.y, -data.X_val, np.roll(data.y_val, 3), n_groups=3, start="training")
+    a, b = (problem.suggest(np.random.default_rng(0)) for problem in (problem_of(data, start="training"), other))
     np.testing.assert_array_equal(a, b)
+
+
+def test_rows_of_both_parts_are_put_together_task_by_task():
+    data = small(n_tasks=4)
+    whole = together(packed("X", data.X, "y", data.y), packed("X", data.X_val[:, :5], "y", data.y_val[:, :5]))
+    expected = [np.vstack([a, b]) for a, b in zip(data.X, data.X_val[:, :5], strict=True)]
+    np.testing.assert_array_equal(whole.X, np.concatenate(expected))
+    np.testing.assert_array_equal(whole.starts, [0, 17, 34, 51, 68])
+    np.testing.assert_array_equal(whole.y[17:34], np.concatenate([data.y[1], data.y_val[1, :5]]))
+
+
+def test_large_groups_are_found_where_the_training_rows_alone_do_not_tell():
+    """Groups of 33 and 20 features with 20 rows a task."""
+    data = mb.datasets.make_group_lasso("random", 0.3, seed=5)
+    index = {}
+    for rows in ("training", "data"):
+        problem = mb.GroupLassoStructure(data.X, data.y, data.X_val, data.y_val, start=rows)
+        index[rows] = adjusted_rand_score(data.labels, problem.suggest(np.random.default_rng(0)).argmax(axis=1))
+    assert index["training"] < 0.9
+    assert index["data"] == 1
 
 
 @pytest.mark.parametrize("columns", [[0], [0, 1, 2], list(range(11)), list(range(12))])
@@ -144,7 +165,8 @@ def test_improve_makes_no_move_that_the_data_speak_against():
     X_val = data.X_val[:, :, swapped]
     theta = data.theta.astype(float)
     supported, free = (
-        mb.GroupLassoStructure(data.X, data.y, X_val, data.y_val, n_groups=3, moves=moves) for moves in ("supported", "all")
+        mb.GroupLassoStructure(data.X, data.y, X_val, data.y_val, n_groups=3, start="training", moves=moves)
+        for moves in ("supported", "all")
     )
     assert not np.array_equal(free.improve(theta, LAM).theta, data.theta)
     np.testing.assert_array_equal(supported.improve(theta, LAM).theta, data.theta)

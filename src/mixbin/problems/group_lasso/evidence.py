@@ -24,24 +24,25 @@ from mixbin.problems.group_lasso.compiled import (
 )
 from mixbin.problems.group_lasso.implicit import Whole
 
-STEPS = 10
+STEPS = (5, 10)
+"""Fewer first: the less the variances are fitted, the farther a feature sees."""
 NOISE = 0.1
 """The variance of the noise to begin with, as a share of the targets'."""
 TINY = 1e-300
 
 
 @compiled
-def add_gains(X: Floats, y: Floats, labels: Whole, gains: Floats) -> None:
-    """What each row move changes in the logarithm of one task's evidence is added to ``gains`` (P, L)."""
+def add_gains(X: Floats, y: Floats, labels: Whole, steps: int, gains: Floats) -> float:
+    """One task's log evidence, up to a constant; what each row move changes in it is added to ``gains`` (P, L)."""
     N, P = X.shape
     L = gains.shape[1]
     power, size = np.sum(y * y) / N, np.sum(X * X) / N
     if power == 0.0 or size == 0.0:
-        return
+        return 0.0
     gamma, sigma = np.full(L, power / size), NOISE * power
     weights, C, a, Z = np.empty(P), np.empty((N, N)), np.empty(N), np.empty((N, P))
     g, h, squares, leverages = np.empty(P), np.empty(P), np.empty(L), np.empty(L)
-    for step in range(STEPS + 1):
+    for step in range(steps + 1):
         for p in range(P):
             weights[p] = gamma[labels[p]]
         weighted_products(X, weights, X, True, C)
@@ -58,7 +59,7 @@ def add_gains(X: Floats, y: Floats, labels: Whole, gains: Floats) -> None:
         for i in range(N):
             for p in range(P):
                 h[p] += Z[i, p] * Z[i, p]
-        if step == STEPS:
+        if step == steps:
             break
         squares[:] = 0.0
         leverages[:] = 0.0
@@ -78,10 +79,16 @@ def add_gains(X: Floats, y: Floats, labels: Whole, gains: Floats) -> None:
             d = gamma[m] - gamma[labels[p]]
             q = max(1.0 + d * h[p], TINY)
             gains[p, m] += 0.5 * (d * g[p] * g[p] / q - np.log(q))
+    value = -0.5 * np.sum(a * y)
+    for i in range(N):
+        value += np.log(C[i, i])  # the factor's diagonal is stored inverted
+    return value
 
 
 @compiled
-def evidence_gains(X: Floats, y: Floats, starts: Whole, labels: Whole, gains: Floats) -> None:
-    """The same for all tasks."""
-    for t in range(len(starts) - 1):
-        add_gains(X[starts[t] : starts[t + 1]], y[starts[t] : starts[t + 1]], labels, gains)
+def evidence_gains(X: Floats, y: Floats, starts: Whole, first: int, last: int, labels: Whole, steps: int, gains: Floats) -> float:
+    """The same for the tasks from ``first`` to before ``last``."""
+    value = 0.0
+    for t in range(first, last):
+        value += add_gains(X[starts[t] : starts[t + 1]], y[starts[t] : starts[t + 1]], labels, steps, gains)
+    return value

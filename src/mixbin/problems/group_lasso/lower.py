@@ -78,7 +78,7 @@ class Implicit:
             return values, changes
 
         values, changes = zip(*in_blocks(block, len(terms), self.n_jobs), strict=True)
-        return np.concatenate(values), _sum(list(changes))
+        return np.concatenate(values), summed(list(changes))
 
 
 class Unrolled:
@@ -127,12 +127,13 @@ def _room(theta: Floats, terms: Indices, state: Floats) -> Solved:
 
 def _joined(blocks: list[Solved]) -> Solved:
     values, grads, grad_lams, coefs, states, steps, residuals = zip(*blocks, strict=True)
-    grad_theta = np.ascontiguousarray(_sum(list(grads)).T)
+    grad_theta = np.ascontiguousarray(summed(list(grads)).T)
     rest = (np.concatenate(x) for x in (coefs, states, steps, residuals))
     return Solved(np.concatenate(values), grad_theta, float(sum(grad_lams)), *rest)
 
 
-def _sum(parts: list[Floats]) -> Floats:
+def summed(parts: list[Floats]) -> Floats:
+    """Added up in order."""
     total = parts[0].copy()
     for part in parts[1:]:
         total += part

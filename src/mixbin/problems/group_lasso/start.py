@@ -1,4 +1,4 @@
-"""A structure from the training data alone (SPEC section 4): features that l1 models use together, corrected by evidence."""
+"""A structure from the data (SPEC section 4): features that the l1 models of the tasks use together, corrected by evidence."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,21 +9,28 @@ from mixbin.problems.group_lasso.tasks import Tasks
 Labels = NDArray[np.int64]
 
 ROUNDS = 20
-"""Of moves by the evidence, at most."""
+"""Of moves by the evidence, at most, for each number of steps."""
 GAIN = 1e-6
 """A move must gain more than this, in the logarithm of the evidence."""
 
 
-def structure_of(train: Tasks, n_groups: int, seed: int) -> Labels:
+def structure_of(train: Tasks, n_groups: int, seed: int, n_jobs: int) -> Labels:
     """The group of each feature: spectral clustering, then all features to the groups that explain the data best."""
-    labels = clustered(usage_similarity(train), n_groups, seed)
-    for _ in range(ROUNDS):
-        gains = move_gains(train, labels, n_groups)
-        better = gains.argmax(axis=1)
-        moved = (gains.max(axis=1) > GAIN) & (better != labels)
-        if not moved.any():
-            break
-        labels = np.where(moved, better, labels)
+    return by_evidence(train, clustered(usage_similarity(train), n_groups, seed), n_groups, n_jobs)
+
+
+def by_evidence(tasks: Tasks, labels: Labels, n_groups: int, n_jobs: int) -> Labels:
+    """Labels after rounds of moves, all features at once, that the evidence of these rows is for."""
+    from mixbin.problems.group_lasso.evidence import STEPS
+
+    for steps in STEPS:
+        for _ in range(ROUNDS):
+            gains = move_gains(tasks, labels, n_groups, n_jobs, steps)
+            better = gains.argmax(axis=1)
+            moved = (gains.max(axis=1) > GAIN) & (better != labels)
+            if not moved.any():
+                break
+            labels = np.where(moved, better, labels)
     return labels
 
 
@@ -56,10 +63,15 @@ def clustered(similarity: Floats, n_groups: int, seed: int) -> Labels:
     return labels
 
 
-def move_gains(train: Tasks, labels: Labels, n_groups: int) -> Floats:
+def move_gains(tasks: Tasks, labels: Labels, n_groups: int, n_jobs: int, steps: int | None = None) -> Floats:
     """What each row move gains in the logarithm of the evidence (see ``evidence``); 0 for staying."""
-    from mixbin.problems.group_lasso.evidence import evidence_gains
+    from mixbin.problems.group_lasso.evidence import STEPS, evidence_gains
+    from mixbin.problems.group_lasso.lower import in_blocks, summed
 
-    gains = np.zeros((len(labels), n_groups))
-    evidence_gains(*train, labels, gains)
-    return gains
+    def block(part: slice) -> Floats:
+        gains = np.zeros((len(labels), n_groups))
+        last = min(part.stop, tasks.n_tasks)
+        evidence_gains(*tasks, part.start, last, labels, STEPS[-1] if steps is None else steps, gains)
+        return gains
+
+    return summed(in_blocks(block, tasks.n_tasks, n_jobs))

@@ -14,8 +14,8 @@ from mixbin._digest import digest
 from mixbin._validate import Floats
 from mixbin.errors import DivergedError, InvalidInput
 from mixbin.problem import FALL, Evaluation, Improved, Indices, Warm
-from mixbin.problems.group_lasso.start import move_gains, structure_of
-from mixbin.problems.group_lasso.tasks import Tasks, packed
+from mixbin.problems.group_lasso.start import by_evidence, move_gains, structure_of
+from mixbin.problems.group_lasso.tasks import Tasks, packed, together
 from mixbin.sets import Box, OneHot
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 NOISE = 0.1
 """The published random start: so much noise on equal weights."""
 AGAINST = 30.0
-"""The training data speak against a move that takes more than this from the logarithm of their evidence."""
+"""The data speak against a move that takes more than this from the logarithm of their evidence."""
 
 
 class GroupLassoStructure:
@@ -57,13 +57,13 @@ class GroupLassoStructure:
         method, ``q`` steps and reverse mode through them.
     q : int, default 500
         The steps of the unrolled lower level.
-    start : {"data", "random"}, default "data"
-        Where methods start from: a structure found in the training data alone (features that are used together, see ``start``),
-        or the published one, equal weights with a little noise.
+    start : {"data", "training", "random"}, default "data"
+        Where methods start from: a structure found in the training rows (features that are used together, see ``start``) and
+        corrected by all rows; the same from the training rows alone; or the published one, equal weights with a little noise.
     moves : {"supported", "all"}, default "supported"
-        Which row moves polish makes where they lower G: those that the training data do not speak against (see ``evidence``),
-        or any. G alone gains a few per cent by breaking up groups that are large for one lam common to all, at the cost of the
-        structure.
+        Which row moves polish makes where they lower G: those that the data do not speak against (see ``evidence``; the rows
+        that ``start`` looks at), or any. G alone gains a few per cent by breaking up groups that are large for one lam common
+        to all, at the cost of the structure.
     n_jobs : int, optional
         Threads over the tasks; None takes all cores this process may use. The results do not depend on it.
 
@@ -101,7 +101,7 @@ class GroupLassoStructure:
         lam_scale: Literal["log", "linear"] = "log",
         lower: Literal["implicit", "unrolled"] = "implicit",
         q: int = 500,
-        start: Literal["data", "random"] = "data",
+        start: Literal["data", "training", "random"] = "data",
         moves: Literal["supported", "all"] = "supported",
         n_jobs: int | None = None,
     ) -> None:
@@ -114,7 +114,7 @@ class GroupLassoStructure:
         self.lam_scale = check.choice("lam_scale", lam_scale, ("log", "linear"))
         self.lower = check.choice("lower", lower, ("implicit", "unrolled"))
         self.q = check.whole("q", q, low=1, remedy="the published experiments take 500 steps")
-        self.start = check.choice("start", start, ("data", "random"))
+        self.start = check.choice("start", start, ("data", "training", "random"))
         self.moves = check.choice("moves", moves, ("supported", "all"))
         self.n_jobs = None if n_jobs is None else check.whole("n_jobs", n_jobs, low=1, remedy="None takes all cores")
         self.theta_set = OneHot(P, self.n_groups)
@@ -150,11 +150,14 @@ class GroupLassoStructure:
         return np.asarray((values.sum() + changes) / self.n_terms)
 
     def suggest(self, rng: np.random.Generator) -> Floats:
-        """A binary structure from the training data, or equal weights with a little noise."""
+        """A binary structure from the data, or equal weights with a little noise."""
         if self.start == "random":
             noisy = (1.0 + NOISE * rng.standard_normal(self.theta_set.shape)) / self.n_groups
             return self.theta_set.project(noisy)
-        return np.eye(self.n_groups)[structure_of(self._train, self.n_groups, int(rng.integers(2**31)))]
+        labels = structure_of(self._train, self.n_groups, int(rng.integers(2**31)), self._threads)
+        if self.start == "data":
+            labels = by_evidence(self._seen, labels, self.n_groups, self._threads)
+        return np.eye(self.n_groups)[labels]
 
     def best_move(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[int, int, float]:
         """The best of all row moves, which are all evaluated."""
@@ -164,9 +167,9 @@ class GroupLassoStructure:
         return int(off[k]), int(on[k]), float(values[k])
 
     def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> Improved:
-        """Row moves that lower G, all that help together; of those that the training data do not speak against, or of all."""
+        """Row moves that lower G, all that help together; of those that the data do not speak against, or of all."""
         labels = np.argmax(theta, axis=1)
-        gains = move_gains(self._train, labels, self.n_groups)
+        gains = move_gains(self._seen, labels, self.n_groups, self._threads)
         gains[np.arange(len(labels)), labels] = -np.inf
         on = np.flatnonzero(gains > (-AGAINST if self.moves == "supported" else -np.inf))
         if not on.size:
@@ -252,18 +255,26 @@ class GroupLassoStructure:
         return check.real("lam", float(lam), low=0, open_low=True, remedy="project it on lam_set")
 
     @cached_property
+    def _seen(self) -> Tasks:
+        """The rows that speak for and against moves."""
+        return together(self._train, self._val) if self.start == "data" else self._train
+
+    @property
+    def _threads(self) -> int:
+        return self.n_jobs or usable_cores()
+
+    @cached_property
     def _lower(self) -> "Implicit | Unrolled":
         """The lower level; its kernels are compiled when a problem is first evaluated, or read from the cache."""
         began = time.perf_counter()
         log.info("loading the group lasso kernels; the first time on a machine they are compiled, which takes some 20 seconds")
         from mixbin.problems.group_lasso.lower import Implicit, Unrolled
 
-        threads = self.n_jobs or usable_cores()
         lower: Implicit | Unrolled
         if self.lower == "implicit":
-            lower = Implicit(self._train, self._val, self.n_groups, self.ridge, threads)
+            lower = Implicit(self._train, self._val, self.n_groups, self.ridge, self._threads)
         else:
-            lower = Unrolled(self._train, self._val, self.ridge, self.q, threads)
+            lower = Unrolled(self._train, self._val, self.ridge, self.q, self._threads)
         one, lam = np.zeros(1, dtype=np.int64), float(np.max(self.lam_bounds))
         lower.solve(self.theta_set.start(), lam, one, self._state(None)[one], True)
         log.info("group lasso kernels ready after %.1f s", time.perf_counter() - began)

@@ -43,6 +43,14 @@ class Tasks(NamedTuple):
         return np.asarray(0.5 * np.add.reduceat(np.square(missed), self.starts[:-1]) / np.diff(self.starts))
 
 
+def together(first: Tasks, second: Tasks) -> Tasks:
+    """The rows of both, task by task."""
+    each = [np.repeat(np.arange(part.n_tasks), np.diff(part.starts)) for part in (first, second)]
+    order = np.argsort(np.concatenate(each), kind="stable")
+    X, y = np.concatenate([first.X, second.X])[order], np.concatenate([first.y, second.y])[order]
+    return Tasks(X, y, first.starts + second.starts)
+
+
 def packed(X_name: str, X: Any, y_name: str, y: Any) -> Tasks:
     """The tasks in an array of shape (tasks, rows, features) with targets (tasks, rows), or in lists with an entry per task."""
     tables = _entries(X_name, X, 2, "(tasks, rows, features)", "table")
