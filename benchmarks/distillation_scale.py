@@ -1,6 +1,6 @@
 """Distillation at size: what an evaluation costs as rows leave, and what a table of the music set's size needs in memory.
 
-    python benchmarks/distillation_scale.py [--rows 231857] [--columns 90] [--validation 51630] [--single]
+    python benchmarks/distillation_scale.py [--rows 231857] [--columns 90] [--validation 51630] [--time-limit S] [--single]
 
 1. One evaluation with 1/8, 1/4, 1/2 and all of the rows active, in turn so that a busy machine disturbs all alike: the value
    alone, and the value with the gradient, which has one more thin product with all rows.
@@ -73,6 +73,7 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=231_857)
     parser.add_argument("--columns", type=int, default=90)
     parser.add_argument("--validation", type=int, default=51_630)
+    parser.add_argument("--time-limit", type=float, default=None, help="seconds for the run (default: to the end)")
     parser.add_argument("--single", action="store_true", help="float32 instead of float64")
     args = parser.parse_args()
     dtype = np.float32 if args.single else np.float64
@@ -83,7 +84,7 @@ def main() -> int:
     alpha = 1e-4
     problem = mb.RidgeDistillation(X, y, X_val, y_val, budget=0.1, alpha=alpha)
     began = time.perf_counter()
-    result = mb.relax_and_penalize(problem, seed=0)
+    result = mb.relax_and_penalize(problem, seed=0, time_limit=args.time_limit)
     seconds = time.perf_counter() - began
     memory = (peak_memory() - loaded) / X.nbytes
     evaluation = []
@@ -93,7 +94,7 @@ def main() -> int:
         evaluation.append(time.perf_counter() - start)
     table = f"{args.rows:,} x {args.columns} {np.dtype(dtype).name}, {args.validation:,} validation rows"
     print(f"{table}, to {result.n_selected:,} rows:")
-    print(f"  {result.status}, validation {result.value:.6g}, {result.certificate}")
+    print(f"  {result.status}, validation {result.value:.6g}. {result.message}. {result.certificate}")
     for name, rows in (("selected", result.theta), ("all", np.ones(len(y), dtype=bool))):
         model = Ridge(alpha=len(y) * alpha).fit(X[rows], y[rows])
         print(f"  scikit-learn's Ridge on {name} rows: validation {0.5 * np.mean((model.predict(X_val) - y_val) ** 2):.6g}")
