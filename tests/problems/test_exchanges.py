@@ -168,3 +168,11 @@ def test_a_run_ends_with_every_exchange_known():
     again = mb.certify(problem, result.theta, max_moves=5)
     assert again.one_move_optimal
     assert again.moves_tried == 20 * 60
+
+
+def test_too_many_exchanges_are_not_all_looked_through_and_the_certificate_says_so(monkeypatch):
+    monkeypatch.setattr("mixbin.problems.distillation.ridge.MOST_PAIRS", 1000)
+    problem, _ = make_problem(budget=20, m=80)
+    result = mb.relax_and_penalize(problem, seed=0, starts=1)
+    assert result.certificate.one_move_optimal is None
+    assert result.certificate.moves_tried == 0

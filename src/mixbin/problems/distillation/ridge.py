@@ -26,6 +26,8 @@ from mixbin.sets.budget import resolve_budget
 
 DEFAULT_ALPHA_RANGE = (1e-6, 1e2)
 """The range of alpha that None stands for, in units of the mean variance of the columns of X."""
+MOST_PAIRS = 10**9
+"""More exchanges than this are not all looked through: proving that none is left would take far longer than all before it."""
 FEW = 50
 """Where no more exchanges than this were found there, all exchanges are looked through."""
 EXCHANGES = 500
@@ -139,7 +141,8 @@ class RidgeDistillation:
     def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> Improved:
         """A selection reached by exchanges that each lower J, all known once none is left.
 
-        First exchanges among the rows that promise most (see ``descent``); once these are few, anywhere (see ``scan``).
+        First exchanges among the rows that promise most (see ``descent``); once these are few, anywhere
+        (see ``scan``), unless there are more than a thousand million: then the search ends where it finds no more.
         """
         grad = self.evaluate(theta, lam).grad_theta
         assert grad is not None
@@ -150,7 +153,7 @@ class RidgeDistillation:
         after = descend(at, self._rows.take(pool, at.origin), chosen[pool], 1.0 / self._rows.n_rows, EXCHANGES)
         made = np.count_nonzero(after != chosen[pool]) // 2
         chosen[pool] = after
-        if made > FEW:
+        if made > FEW or self.theta_set.n_moves(chosen) > MOST_PAIRS:
             return Improved(chosen)
         scan = Scan(self._rows, self._expansion(chosen, lam), chosen)
         best_change = scan.settle(EXCHANGES)
