@@ -50,6 +50,18 @@ def real(
     return number
 
 
+def positive_or_range(name: str, value: object, remedy: str) -> float | tuple[float, float]:
+    """A number above 0, or a pair (low, high) of these."""
+    if not isinstance(value, (tuple, list, np.ndarray)) or np.ndim(value) == 0:
+        return real(name, value, low=0, open_low=True, remedy=remedy)
+    if len(value) != 2:
+        raise fail(name, value, "a pair (low, high)", remedy)
+    low, high = (real(f"{name}[{i}]", bound, low=0, open_low=True, remedy=remedy) for i, bound in enumerate(value))
+    if low >= high:
+        raise fail(name, value, "a pair with low below high", "swap them, or pass one number to fix it")
+    return low, high
+
+
 def whole(
     name: str, value: object, *, low: int, high: int | None = None, remedy: str = "", error: type[InvalidInput] = InvalidInput
 ) -> int:

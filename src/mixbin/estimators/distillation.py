@@ -3,28 +3,23 @@
 The rows are chosen by ``RidgeDistillation`` and one of the methods; what is fitted in the end is the ridge on them.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from numbers import Integral
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.model_selection import train_test_split
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from mixbin import _validate as check
 from mixbin._validate import Floats
 from mixbin.errors import InvalidInput
+from mixbin.estimators._common import ROUNDING, generator, saying
 from mixbin.methods import relax_and_penalize, relax_and_round
 from mixbin.problems import RidgeDistillation
 from mixbin.progress import ProgressDisplay
 from mixbin.result import Result
-
-ROUNDING: dict[str, Literal["top-k", "simple"] | None] = {"top-k": "top-k", "simple": "simple", "relax": None}
-"""How each baseline rounds."""
 
 
 class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -138,7 +133,7 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         fraction, remedy = self.validation_fraction, "0.2 splits off a fifth of the rows"
         check.real("validation_fraction", fraction, low=0, high=1, open_low=True, open_high=True, remedy=remedy)
         check.flag("verbose", self.verbose)
-        rng = _generator(self.random_state)
+        rng = generator(self.random_state)
         if (X_val is None) != (y_val is None):
             missing, given = ("X_val", "y_val") if X_val is None else ("y_val", "X_val")
             raise InvalidInput(f"{missing} must be given together with {given}, got None; pass both or none of them")
@@ -210,10 +205,10 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
 
     def _validation_set(self, X_val: Any, y_val: Any) -> tuple[Floats, Floats]:
         """The validation set that was passed, with the columns of X."""
-        with _saying("X_val must be a table of numbers with the columns of X"):
+        with saying("X_val must be a table of numbers with the columns of X"):
             table = check_array(X_val, accept_sparse="csr", dtype=np.float64, input_name="X_val", estimator=self)
             validate_data(self, X_val, reset=False, skip_check_array=True)
-        with _saying("y_val must be an array of numbers with the targets of y"):
+        with saying("y_val must be an array of numbers with the targets of y"):
             targets = check_array(y_val, ensure_2d=False, input_name="y_val", estimator=self)
         return table, targets
 
@@ -225,23 +220,3 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
             return relax_and_penalize(problem, max_evaluations=self.max_evaluations, seed=seed, callbacks=callbacks)
         rounding = ROUNDING[self.method]
         return relax_and_round(problem, rounding=rounding, max_evaluations=self.max_evaluations, seed=seed, callbacks=callbacks)
-
-
-def _generator(random_state: object) -> np.random.RandomState:
-    must, remedy = "None, a whole number from 0 to 2**32 - 1 or a RandomState", "pass a seed such as 0"
-    if isinstance(random_state, (bool, np.bool_)):
-        raise check.fail("random_state", random_state, must, remedy)
-    try:
-        rng: np.random.RandomState = check_random_state(random_state)
-    except ValueError:
-        raise check.fail("random_state", random_state, must, remedy) from None
-    return rng
-
-
-@contextmanager
-def _saying(must: str) -> Iterator[None]:
-    """scikit-learn's checks speak of X and y; say first which argument was meant."""
-    try:
-        yield
-    except ValueError as error:
-        raise InvalidInput(f"{must}: {error}") from None

@@ -17,8 +17,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mixbin import _validate as check
 from mixbin._validate import Floats
 from mixbin.errors import InvalidInput
+from mixbin.estimators._common import ROUNDING, generator, saying
 from mixbin.estimators._tasks import Regressions, as_array, entries, labelled, layout, listed, matched, named, regressions
-from mixbin.estimators.distillation import ROUNDING, _generator, _saying
 from mixbin.methods import relax_and_penalize, relax_and_round
 from mixbin.problems import GroupLassoStructure
 from mixbin.progress import ProgressDisplay
@@ -164,7 +164,7 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
         check.real("validation_fraction", fraction, low=0, high=1, open_low=True, open_high=True, remedy=remedy)
         check.flag("verbose", self.verbose)
         bounds = _bounds(self.lam)
-        rng = _generator(self.random_state)
+        rng = generator(self.random_state)
 
         train, val = self._data(X, y, X_val, y_val, tasks, tasks_val, rng)
         # An int seeds the method as it is, whether or not a split was drawn before: splitting by hand gives the same bits.
@@ -315,7 +315,7 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
                 "pass the same features in the same order"
             )
         if hasattr(given, "columns"):
-            with _saying(f"{name} must have the columns of X in fit"):
+            with saying(f"{name} must have the columns of X in fit"):
                 validate_data(self, given, reset=False, skip_check_array=True)
 
     def _positions(self, ids: list[Hashable]) -> NDArray[np.intp]:
@@ -419,7 +419,7 @@ def suggest_n_groups(
     unknown = [name for name in params if name not in known]
     if unknown:
         raise InvalidInput(f"params must be among {', '.join(known)}, got {unknown[0]!r}; candidates gives the numbers of groups")
-    rng = _generator(random_state)
+    rng = generator(random_state)
     seed = int(random_state) if isinstance(random_state, Integral) else int(rng.randint(2**31 - 1))
     features = regressions(X, y, tasks).X[0].shape[1]
     fitting = [number for number in numbers if number <= features]
@@ -441,14 +441,7 @@ def _bounds(lam: object) -> float | tuple[float, float]:
     if lam is None or (isinstance(lam, str) and lam == "cv"):
         return LAM_RANGE
     remedy = 'pass a number to fix lam, a pair (low, high) to optimise it, or "cv"'
-    if not isinstance(lam, (tuple, list, np.ndarray)) or np.ndim(lam) == 0:
-        return check.real("lam", lam, low=0, open_low=True, remedy=remedy)
-    if len(lam) != 2:
-        raise check.fail("lam", lam, "a pair (low, high)", remedy)
-    low, high = (check.real(f"lam[{i}]", bound, low=0, open_low=True, remedy=remedy) for i, bound in enumerate(lam))
-    if low >= high:
-        raise check.fail("lam", lam, "a pair with low below high", "swap them, or pass one number to fix lam")
-    return low, high
+    return check.positive_or_range("lam", lam, remedy)
 
 
 def _check_folds(train: Regressions) -> None:

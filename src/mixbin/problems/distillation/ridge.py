@@ -318,14 +318,7 @@ def _checked_alpha(alpha: object) -> float | tuple[float, float] | None:
     if alpha is None:
         return None
     remedy = "pass a number to fix it, a pair (low, high) to optimise it, or None"
-    if not isinstance(alpha, (tuple, list, np.ndarray)) or np.ndim(alpha) == 0:
-        return check.real("alpha", alpha, low=0, open_low=True, remedy=remedy)
-    if len(alpha) != 2:
-        raise check.fail("alpha", alpha, "a pair (low, high)", remedy)
-    low, high = (check.real(f"alpha[{i}]", bound, low=0, open_low=True, remedy=remedy) for i, bound in enumerate(alpha))
-    if low >= high:
-        raise check.fail("alpha", alpha, "a pair with low below high", "swap them, or pass one number to fix it")
-    return low, high
+    return check.positive_or_range("alpha", alpha, remedy)
 
 
 def _default_range(variances: Floats) -> tuple[float, float]:

@@ -64,18 +64,26 @@ class DenseRows:
 
     def mean(self, v: Floats, rows: Indices, total: float) -> Floats:
         """One pass over the rows with weight, or over all where most have one."""
-        if 4 * len(rows) < len(v):
-            return np.asarray(v[rows] @ self._Z[rows] / total)
+        if 2 * len(rows) < len(v):
+            return np.asarray(sum(v[part] @ block for part, block in self._gathered(rows, 0.0)) / total)
         weights = iter(np.split(v, np.cumsum([len(block) for block in self._blocks()])[:-1]))
         return np.asarray(sum(next(weights) @ block for block in self._blocks()) / total)
 
     def gram(self, rows: Indices, weights: Floats, mean: Floats) -> Floats:
         """From centred rows: subtracting the outer product of the means would cancel digits."""
         columns = self._Z.shape[1]
-        step = max(1, BLOCK_ENTRIES // columns)
-        roots = np.sqrt(weights / len(self._Z))[:, None]
-        buffer = np.empty((min(step, len(rows)), columns))
+        roots = np.zeros(len(self._Z))
+        roots[rows] = np.sqrt(weights / len(self._Z))
         S = np.zeros((columns, columns))
+        for part, block in self._gathered(rows, mean):
+            block *= roots[part, None]
+            S += block.T @ block
+        return S
+
+    def _gathered(self, rows: Indices, mean: Floats | float) -> Iterator[tuple[Indices, Floats]]:
+        """Zhat of these rows, block by block in one buffer: fresh memory for each costs more than the copy."""
+        step = max(1, BLOCK_ENTRIES // self._Z.shape[1])
+        buffer = np.empty((min(step, len(rows)), self._Z.shape[1]))
         for i in range(0, len(rows), step):
             part = rows[i : i + step]
             block = buffer[: len(part)]
@@ -84,9 +92,7 @@ class DenseRows:
                 block -= mean
             else:
                 np.subtract(self._Z[part], mean, out=block)
-            block *= roots[i : i + step]
-            S += block.T @ block
-        return S
+            yield part, block
 
     def images(self, thin: Floats, mean: Floats) -> Floats:
         """One pass over all rows; the thin factor on the left is what BLAS handles well."""

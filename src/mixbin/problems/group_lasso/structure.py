@@ -312,14 +312,7 @@ def _check_same_tasks(name: str, data: Tasks, other: str, train: Tasks) -> None:
 
 def _checked_bounds(bounds: object) -> float | tuple[float, float]:
     remedy = "pass a number to fix lam, or a pair (low, high) to optimise it"
-    if not isinstance(bounds, (tuple, list, np.ndarray)) or np.ndim(bounds) == 0:
-        return check.real("lam_bounds", bounds, low=0, open_low=True, remedy=remedy)
-    if len(bounds) != 2:
-        raise check.fail("lam_bounds", bounds, "a pair (low, high)", remedy)
-    low, high = (check.real(f"lam_bounds[{i}]", bound, low=0, open_low=True, remedy=remedy) for i, bound in enumerate(bounds))
-    if low >= high:
-        raise check.fail("lam_bounds", bounds, "a pair with low below high", "swap them, or pass one number to fix lam")
-    return low, high
+    return check.positive_or_range("lam_bounds", bounds, remedy)
 
 
 def _check_moves(theta: NDArray[np.bool_], off: Indices, on: Indices) -> None:
