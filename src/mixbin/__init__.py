@@ -41,6 +41,8 @@ _HOME = {
     "GroupCurve": "mixbin.estimators",
     "GroupStructureRegressor": "mixbin.estimators",
     "suggest_n_groups": "mixbin.estimators",
+    "paper_problem": "mixbin.reproduction.paper",
+    "paper_settings": "mixbin.reproduction.paper",
     "CheckpointMismatch": "mixbin.errors",
     "ConvergenceWarning": "mixbin.errors",
     "DivergedError": "mixbin.errors",
@@ -59,6 +61,7 @@ _PACKAGES = (
     "problem",
     "problems",
     "progress",
+    "reproduction",
     "result",
     "sets",
     "solvers",
@@ -75,6 +78,7 @@ if TYPE_CHECKING:
     from mixbin.problem import Evaluation, FunctionProblem, Problem
     from mixbin.problems import GroupLassoStructure, PublishedGradient, RidgeDistillation
     from mixbin.progress import Event, ProgressDisplay
+    from mixbin.reproduction.paper import paper_problem, paper_settings
     from mixbin.result import Result, Status, Trace
     from mixbin.sets import Box, Budget, Hypercube, Knapsack, OneHot
     from mixbin.solvers import FrankWolfe, ProjectedGradient, Saga, SpectralGradient, StochasticGradient

@@ -1,10 +1,12 @@
 """Files that are never half-written (a temporary name, fsync, rename), and archives of arrays without pickle."""
 
+import csv
+import io
 import json
 import os
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -42,6 +44,40 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A CSV file."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def json_text(value: Mapping[str, Any]) -> str:
+    """A JSON file for people to read."""
+    return json.dumps(value, indent=2, allow_nan=False) + "\n"
+
+
+def write_text(path: Path, text: str) -> None:
+    """A text file, all at once."""
+    with replacing(path) as file:
+        file.write(text.encode())
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """A JSON file, all at once."""
+    write_text(path, json_text(value))
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON file that a command left in its folder."""
+    try:
+        read: dict[str, Any] = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{path} is not what mixbin wrote there ({error}); choose another --out") from None
+    return read
 
 
 def write_archive(

@@ -268,6 +268,68 @@ def groups(
     )
 
 
+class PaperSolver(StrEnum):
+    """The choices of ``--solver``."""
+
+    DEFAULT = "default"
+    PAPER = "paper"
+
+
+@app.command(epilog="Example: mixbin reproduce table3 --quick --out blog")
+def reproduce(
+    what: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="WHAT...", help="table1 to table5, figure1 to figure6 (as printed), the paper's LaTeX labels, or all."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder for tables, figures and runs; runs in it are kept.")],
+    full: Annotated[
+        bool, typer.Option("--full/--quick", help="The published sizes, or reduced ones that take minutes.", show_default=True)
+    ] = False,
+    solver: Annotated[
+        PaperSolver, typer.Option(metavar="NAME", help="default: mixbin's own settings; paper: the published algorithm.")
+    ] = PaperSolver.DEFAULT,
+    runs: Annotated[
+        int | None,
+        typer.Option(metavar="R", help="Runs per setting; unless given 1 (quick), or 3 for groups and 5 for distillation."),
+    ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Shortens the distillations of --solver paper; 1,000 (quick) or as published."),
+    ] = None,
+    budget: Annotated[
+        list[str] | None, typer.Option(metavar="PERCENT", help="Only this budget of table 3: 10, 20 or 30; may be repeated.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", help="Runs at the same time, each on one thread; all cores unless given.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of the tables.")] = False,
+) -> None:
+    """Recompute the tables and figures of "Relax and penalize", ours beside the published ones.
+
+    A run that has ended is never computed again, an interrupted one goes
+    on from its checkpoint: repeat the command. The data of blog and music
+    are found in the folder that MIXBIN_DATA names; blog is otherwise
+    downloaded.
+    """
+    from mixbin.cli.reproduce import Options, run
+
+    run(
+        Options(
+            what=what,
+            out=out,
+            full=full,
+            solver=solver.value,
+            runs=runs,
+            steps=steps,
+            budgets=budget or [],
+            jobs=jobs,
+            as_json=json,
+        )
+    )
+
+
 def parse_budget(text: str) -> int | float:
     """A budget as typed: "10%" and "0.1" are fractions of the rows, "30" is a count."""
     remedy = "write a percentage such as 10%, a fraction such as 0.1 or a count such as 30"

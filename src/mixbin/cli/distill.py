@@ -14,12 +14,13 @@ import typer
 from numpy.typing import NDArray
 
 from mixbin import _validate as check
+from mixbin._files import csv_text, json_text
 from mixbin._validate import Floats
 from mixbin._version import __version__
 from mixbin.cli import tables
 from mixbin.cli.demo import best_alpha
 from mixbin.cli.report import empty_table, plain_console, show_end, spinner
-from mixbin.cli.run_folder import RunFolder, csv_text, json_text
+from mixbin.cli.run_folder import RunFolder
 from mixbin.cli.solving import check_limits, resumable, solve_all
 from mixbin.datasets.sources import digest
 from mixbin.errors import InvalidInput

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from mixbin import _validate as check
 from mixbin._digest import digest
+from mixbin._files import csv_text
 from mixbin._validate import Floats
 from mixbin._version import __version__
 from mixbin.cli import task_files
 from mixbin.cli.report import empty_table, plain_console, show_end, spinner
-from mixbin.cli.run_folder import RunFolder, csv_text
+from mixbin.cli.run_folder import RunFolder
 from mixbin.cli.solving import Solved, check_limits, resumable, solve_all
 from mixbin.cli.task_files import Part, TaskData
 from mixbin.datasets import GroupLassoData, make_group_lasso

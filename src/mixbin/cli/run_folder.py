@@ -3,15 +3,13 @@
 Every file is whole or not there. ``methods.json`` is written last: where it is, the run has ended and ``checkpoint`` is gone.
 """
 
-import csv
-import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mixbin._files import replacing
+from mixbin._files import read_json, write_json, write_text
 from mixbin.errors import CheckpointMismatch, InvalidInput
 from mixbin.result import Result
 
@@ -47,9 +45,9 @@ class RunFolder:
         if there and not finished.exists() and not begun.exists():
             raise InvalidInput(f"--out {str(self.path)!r} has a {there[0]} that is from no run; choose another folder")
         if begun.exists():
-            self._compare(_read(begun), identity)
+            self._compare(read_json(begun), identity)
         if finished.exists():
-            summary = _read(finished)
+            summary = read_json(finished)
             self._compare(summary.get("identity", {}), identity)
             self._clear()
             return summary
@@ -72,7 +70,7 @@ class RunFolder:
         """Remove the checkpoint; files of others in it stay."""
         if not self.checkpoint.is_dir():
             return
-        for name in ("penalize", *(f"{method}.{kind}" for method in METHODS for kind in ("npz", "json"))):
+        for name in (f"{method}{kind}" for method in METHODS for kind in ("", ".npz", ".json")):
             (self.checkpoint / name).unlink(missing_ok=True)
         for pattern in (".*.part", "*.lock", "identity.json"):
             for file in self.checkpoint.glob(pattern):
@@ -91,7 +89,7 @@ class RunFolder:
     def done(self, method: str) -> tuple[Result, float] | None:
         """The result of a method that had ended before, and its seconds."""
         file, clock = self.checkpoint / f"{method}.npz", self.checkpoint / f"{method}.json"
-        return (Result.load(file), _read(clock)["seconds"]) if file.exists() and clock.exists() else None
+        return (Result.load(file), read_json(clock)["seconds"]) if file.exists() and clock.exists() else None
 
     def keep(self, method: str, result: Result, seconds: float) -> None:
         """Keep the result of a method while others still run."""
@@ -106,36 +104,3 @@ class RunFolder:
         result.save(self.path / "result.npz")
         write_json(self.path / "methods.json", summary)
         self._clear()
-
-
-def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A CSV file."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return out.getvalue()
-
-
-def json_text(value: Mapping[str, Any]) -> str:
-    """A JSON file for people to read."""
-    return json.dumps(value, indent=2, allow_nan=False) + "\n"
-
-
-def write_text(path: Path, text: str) -> None:
-    """A text file, all at once."""
-    with replacing(path) as file:
-        file.write(text.encode())
-
-
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """A JSON file, all at once."""
-    write_text(path, json_text(value))
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        read: dict[str, Any] = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"{path} is not what mixbin wrote there ({error}); choose another --out") from None
-    return read

@@ -71,12 +71,12 @@ def solve(method: str, problem: Problem, folder: RunFolder, seed: int, max_evalu
     display = [] if quiet else [ProgressDisplay(method if method in BASELINES else "")]
     callbacks: list[Any] = [interruption, clock, *display]
     common: dict[str, Any] = {"seed": seed, "max_evaluations": max_evaluations, "callbacks": callbacks}
+    common |= {"checkpoint": folder.checkpoint / method, "checkpoint_every": CHECKPOINT_EVERY}
     with interruption.heeded():
         if method in BASELINES:
             result = relax_and_round(problem, rounding=BASELINES[method], **common)
         else:
-            checkpoint: dict[str, Any] = {"checkpoint": folder.checkpoint / method, "checkpoint_every": CHECKPOINT_EVERY}
-            result = relax_and_penalize(problem, **common, **checkpoint)
+            result = relax_and_penalize(problem, **common)
     if result.status is not Status.STOPPED:
         folder.keep(method, result, clock.seconds)
     if interruption.asked:

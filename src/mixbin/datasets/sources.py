@@ -40,7 +40,7 @@ class Source:
 
     def read(self, path: str | os.PathLike[str] | None, parse: Callable[[Path], T]) -> T:
         """What ``parse`` makes of the first place that has the data; a download it refuses is not kept."""
-        found = self._local(path)
+        found = self.local(path)
         if found is not None:
             return parse(found)
         downloaded = self._download()
@@ -50,7 +50,8 @@ class Source:
             downloaded.unlink(missing_ok=True)
             raise
 
-    def _local(self, path: str | os.PathLike[str] | None) -> Path | None:
+    def local(self, path: str | os.PathLike[str] | None) -> Path | None:
+        """Where the data lies on this machine: at ``path``, or in the folder in MIXBIN_DATA."""
         if path is not None:
             found = self._among(Path(path))
             if found is None:

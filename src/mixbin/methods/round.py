@@ -1,5 +1,6 @@
 """The baselines: relax, then round (SPEC section 1)."""
 
+import os
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -29,6 +30,8 @@ def relax_and_round(
     starts: int | str = "auto",
     seed: int | np.random.Generator | None = None,
     callbacks: Iterable[Callback] = (),
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: float = 10.0,
 ) -> Result:
     """Minimise G over the relaxed set, then round.
 
@@ -41,7 +44,7 @@ def relax_and_round(
         rounds each entry, may leave the set, and then has status INFEASIBLE with the size of the violation; None does not round.
     inner_steps : int, optional
         Solver steps, at most: 1,000 by default, without a limit when ``max_evaluations`` is given.
-    theta0, lam0, solver, max_evaluations, time_limit, reoptimize_lam, starts, seed, callbacks
+    theta0, lam0, solver, max_evaluations, time_limit, reoptimize_lam, starts, seed, callbacks, checkpoint, checkpoint_every
         As in ``relax_and_penalize``. For a fair comparison give ``max_evaluations`` what that method used. The best start is
         the one with the lowest binary value for "top-k", with the lowest relaxed value otherwise.
     """
@@ -59,5 +62,7 @@ def relax_and_round(
         starts=starts,
         seed=seed,
         callbacks=callbacks,
+        checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
     )
     return Run(checked, told).finish()

@@ -1,0 +1,153 @@
+"""``mixbin reproduce``: the tables and figures of the paper, from data to numbers and pictures."""
+
+import json
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from mixbin import _validate as check
+from mixbin.cli.report import plain_console
+from mixbin.cli.solving import EXIT_INTERRUPTED
+from mixbin.errors import InvalidInput
+from mixbin.problems.group_lasso.structure import usable_cores
+from mixbin.reproduction import distillation, figures, tables, writing
+from mixbin.reproduction.job import FULL, QUICK, Job, Record
+from mixbin.reproduction.plan import FIGURES, TABLES, Plan
+from mixbin.reproduction.published import canonical
+from mixbin.reproduction.running import Runs
+from mixbin.reproduction.table import Table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table as Shown
+
+
+@dataclass(frozen=True)
+class Options:
+    """What was typed."""
+
+    what: list[str]
+    out: Path
+    full: bool
+    solver: str
+    runs: int | None
+    steps: int | None
+    budgets: list[str]
+    jobs: int | None
+    as_json: bool
+
+
+def run(options: Options) -> None:
+    """Do all runs that are not there yet, write the tables and figures, and show the tables."""
+    plan = planned(options)
+    runs = Runs(options.out)
+    jobs = plan.jobs()
+    before = [job for job in jobs if runs.record(job) is not None]
+    runs.make()
+    try:
+        with _progress(len(jobs), len(before), options.as_json) as tick:
+            for job in runs.do(jobs, options.jobs or usable_cores()):
+                tick(job)
+    except KeyboardInterrupt:
+        print("mixbin: interrupted; the same command goes on from here", file=sys.stderr)
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    runs.clear()
+
+    def records(wanted: Sequence[Job]) -> list[Record]:
+        found = [runs.record(job) for job in wanted]
+        return [record for record in found if record is not None]
+
+    seconds = sum(record["job_seconds"] for record in records(jobs))
+    said = writing.about(plan, shlex.join(["mixbin", *sys.argv[1:]]), seconds)
+    made = [tables.make(name, plan, records) for name in plan.what if name in TABLES]
+    drawn = [figures.make(name, plan, records) for name in plan.what if name in FIGURES]
+    files = writing.write(options.out, said, made, drawn)
+    if options.as_json:
+        cells = {table.name: table.cells() for table in made}
+        print(json.dumps({"about": said, "tables": cells, "files": [str(options.out / name) for name in files]}, allow_nan=False))
+    else:
+        show(said, made, len(before), len(jobs), options.out, plain_console())
+
+
+def planned(options: Options) -> Plan:
+    """The options, checked."""
+    named = [name.lower() for name in options.what]
+    what = (*TABLES, *FIGURES) if "all" in named else tuple(dict.fromkeys(map(canonical, named)))
+    size = FULL if options.full else QUICK
+    if options.runs is not None:
+        check.whole("--runs", options.runs, low=1)
+    if options.jobs is not None:
+        check.whole("--jobs", options.jobs, low=1)
+    if options.steps is not None:
+        if options.solver != "paper":
+            raise InvalidInput(f"--steps {options.steps} has no use without --solver paper; leave it out")
+        size = replace(size, steps=check.whole("--steps", options.steps, low=200, remedy="100 are made per eps"))
+    for budget in options.budgets:
+        check.choice("--budget", budget, distillation.BUDGETS)
+    if options.out.exists() and not options.out.is_dir():
+        raise InvalidInput(f"--out must be a folder, got the file {str(options.out)!r}; choose another name")
+    needs_data = any(name in ("table3", "table5") for name in what)
+    music = distillation.music_here() if needs_data else None
+    budgets = tuple(budget for budget in distillation.BUDGETS if not options.budgets or budget in options.budgets)
+    return Plan(what, size, options.solver, options.runs, music, budgets)
+
+
+@contextmanager
+def _progress(total: int, before: int, quiet: bool) -> Iterator[Callable[[Job], None]]:
+    """A bar on a terminal, nothing in a pipe."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
+        task = bar.add_task("running", total=total, completed=before)
+
+        def tick(job: Job) -> None:
+            bar.update(task, advance=1, description=f"done: {job.name}")
+
+        yield tick
+
+
+def show(said: Record, made: Sequence[Table], before: int, total: int, out: Path, console: "Console") -> None:
+    """The tables with ours above the published figures, what does not hold, and where the files are."""
+    console.print()
+    for table in made:
+        console.print(f"Table {table.number}: {table.title}\n")
+        console.print(shown(table))
+        console.print("\nOurs, and below it the published figure; mean ± standard deviation over the runs.")
+        for note in table.notes:
+            console.print(f"- {note}")
+        for finding in table.findings:
+            console.print(f"- Not as published: {finding}")
+        console.print()
+    known = f" ({before} of them were there before)" if before else ""
+    console.print(f"Size {said['size']}. Solver: {said['solver']}. {total} runs{known}. {said['machine']}.")
+    console.print(f"Written to {out}: README.md has it all; tables as .md and .csv, figures as .svg, results.json for machines.")
+
+
+def shown(table: Table) -> "Shown":
+    """A table for the terminal."""
+    from rich import box
+    from rich.table import Table as Shown
+
+    out = Shown(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
+    for name in table.heads:
+        out.add_column(name, vertical="top", no_wrap=name == "measured")
+    for name in table.columns:
+        out.add_column(name, justify="right")
+    last: tuple[str, ...] = ()
+    for row in table.rows:
+        # What is as in the line above is not said again.
+        new = [i >= len(last) - 1 or row.labels[: i + 1] != last[: i + 1] for i in range(len(row.labels))]
+        labels = [label if wanted else "" for label, wanted in zip(row.labels, new, strict=True)]
+        cells = [f"{it.ours}\n{it.theirs}" if it.published is not None else it.ours for it in row.entries]
+        out.add_row(*labels, *(cell.replace(" ± ", "±") for cell in cells))
+        last = row.labels
+    return out

@@ -1,0 +1,163 @@
+"""What the figures with curves share: colours, lines that stay readable in grey, curves of any length, numbers on axes."""
+
+import textwrap
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixbin import _validate as check
+from mixbin._validate import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MOST_POINTS = 2000
+"""Points of a curve that are drawn; of more, the ends and what stands out."""
+MARKS = 9
+"""Markers along a curve, about: they tell curves apart where colours cannot."""
+DECADES = 10.0
+"""A loss that spans more than this factor is drawn on a log axis."""
+SMALL = 8
+"""Points of the font of all but titles and labels."""
+
+
+class Look(NamedTuple):
+    """How a curve is drawn; the colours are Okabe and Ito's, made for every kind of colour vision."""
+
+    colour: str
+    line: str | tuple[int, tuple[float, ...]]
+    marker: str
+
+
+ORANGE = Look("#D55E00", "-", "o")
+BLUE = Look("#0072B2", (0, (4, 1.5)), "s")
+GREEN = Look("#009E73", "-", "^")
+PURPLE = Look("#AA4A88", "-", "D")
+"""Darker than the original, which is too pale for a line on white."""
+GREY = Look("0.45", "-", "o")
+"""For the only curve of a panel, and for what curves are held against; readable on white and on black."""
+
+
+def with_gaps(name: str, value: object, shape: tuple[int, ...]) -> Floats:
+    """A curve of numbers, some of which may be missing or infinite."""
+    raw = np.asarray(value)
+    if raw.dtype.kind not in "buif" or raw.shape != shape:
+        raise check.fail(name, value, f"an array of numbers of shape {shape}, one per step")
+    return raw.astype(np.float64)
+
+
+def thin(y: Floats, most: int = MOST_POINTS, keep: NDArray[np.intp] | None = None) -> NDArray[np.intp]:
+    """Which points of a curve to draw: both ends, ``keep``, and of each stretch the lowest, the highest and a missing one."""
+    if y.size <= most:
+        return np.arange(y.size, dtype=np.intp)
+    kept = np.array([0, y.size - 1], dtype=np.intp)
+    if keep is not None and keep.size <= most // 2:
+        kept = np.concatenate([kept, keep])
+    missing = ~np.isfinite(y)
+    lowest, highest = np.where(missing, np.inf, y), np.where(missing, -np.inf, y)
+    first = np.unique(np.linspace(0, y.size, max((most - kept.size) // 3, 1), endpoint=False).astype(np.intp))
+    chosen = [kept]
+    for begin, end in zip(first, np.append(first[1:], y.size), strict=True):
+        part = slice(begin, end)
+        picked = [int(np.argmin(lowest[part])), int(np.argmax(highest[part]))]
+        if missing[part].any():
+            picked.append(int(np.argmax(missing[part])))
+        chosen.append(begin + np.array(picked, dtype=np.intp))
+    return np.unique(np.concatenate(chosen))
+
+
+def line(axes: "Axes", x: Floats, y: Floats, look: Look, label: str = "", joined: bool = False) -> None:
+    """A curve with gaps where it is not finite; a point between two gaps is a dot. ``joined``: its first point is another's."""
+    index = thin(y)
+    x, y = x[index], np.where(np.isfinite(y[index]), y[index], np.nan)
+    finite = np.flatnonzero(np.isfinite(y))[int(joined) :]
+    marks = finite[:: max(1, -(-finite.size // MARKS))].tolist()
+    style: dict[str, Any] = {"color": look.colour, "marker": look.marker, "markersize": 3.5}
+    axes.plot(x, y, linestyle=look.line, linewidth=1.4, markevery=marks, label=label or "_", **style)
+    padded = np.concatenate([[np.nan], y, [np.nan]])
+    alone = np.isfinite(y) & np.isnan(padded[:-2]) & np.isnan(padded[2:])
+    if alone.any():
+        axes.plot(x[alone], y[alone], linestyle="none", **style)
+
+
+def limit(axes: "Axes", height: float, label: str) -> None:
+    """A dotted horizontal line, named at its right end, outside the curves."""
+    axes.axhline(height, color=GREY.colour, linestyle=":", linewidth=1.4, zorder=3)
+    axes.annotate(
+        label,
+        (1.0, height),
+        xycoords=("axes fraction", "data"),
+        xytext=(3, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=SMALL,
+        annotation_clip=False,
+    )
+
+
+def spans_decades(*curves: Floats) -> bool:
+    """Whether these curves need a log axis to be read together."""
+    values = np.concatenate([curve[np.isfinite(curve)] for curve in curves])
+    return bool(values.size and values.min() > 0 and values.max() / DECADES > values.min())
+
+
+def tidy(axes: "Axes", across: int = 5, up: int = 5) -> None:
+    """At most that many steps between ticks, with plain numbers; a faint grid, no frame."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+    for axis, many in ((axes.xaxis, across), (axes.yaxis, up)):
+        if axis.get_scale() == "log":
+            low, high = np.log10(axis.get_view_interval())
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high - low < 2 else (1.0,), numticks=many + 1))
+            axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+            axis.set_minor_formatter(NullFormatter())
+        else:
+            axis.set_major_locator(MaxNLocator(nbins=many, steps=[1, 2, 2.5, 5, 10]))
+            axis.set_major_formatter(FuncFormatter(lambda value, _, axis=axis: tick_label(value, axis.get_majorticklocs())))
+    axes.tick_params(labelsize=SMALL, length=2)
+    axes.grid(axis="y", color="0.5", alpha=0.25, linewidth=0.6)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def tick_label(value: float, ticks: Floats) -> str:
+    """One of evenly spaced ticks, with the digits that tell it from the next: 25,000 or 0.05 or 2.5e7."""
+    largest = float(np.max(np.abs(ticks)))
+    step = float(np.min(np.diff(ticks))) if len(ticks) > 1 else largest
+    if abs(value) < 1e-9 * step or step == 0:
+        return "0"
+    # One digit more than the step's first, because of steps such as 2.5.
+    if 1e-4 <= largest < 1e7:
+        decimals = max(0, 1 - int(np.floor(np.log10(step) + 1e-9)))
+        return _stripped(f"{value:{_comma(largest)}.{decimals}f}")
+    return _scientific(value, int(np.ceil(np.log10(largest / step))) + 2)
+
+
+def number(value: float) -> str:
+    """A number in four digits, or without decimals from 10,000 on: 25,341 and 0.05, 2.5e7 and 2e-5."""
+    if value == 0 or not np.isfinite(value):
+        return f"{value:g}"
+    if not 1e-3 <= abs(value) < 1e6:
+        return _scientific(value, 4)
+    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
+
+
+def _comma(largest: float) -> str:
+    """A separator of thousands from 10,000 on: years have none."""
+    return "," if largest >= 1e4 else ""
+
+
+def _scientific(value: float, digits: int) -> str:
+    mantissa, _, exponent = f"{value:.{min(digits, 17) - 1}e}".partition("e")
+    return f"{_stripped(mantissa)}e{int(exponent)}"
+
+
+def _stripped(text: str) -> str:
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def wrapped(text: str, width: int) -> str:
+    """Text in lines of at most ``width`` letters."""
+    return "\n".join(textwrap.wrap(text, width))

@@ -1,0 +1,129 @@
+"""How a run on rows of a table evolves, figures 4, 5 and 6 of the paper: five panels, before and after rounding."""
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mixbin import _validate as check
+from mixbin._validate import Floats
+from mixbin.plot.curves import BLUE, ORANGE, SMALL, Look, limit, line, spans_decades, tidy, with_gaps, wrapped
+from mixbin.plot.figure import new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+HALF_SQUARES = "½ mean squared error"
+AFTER = ("validation_rounded", "test_rounded", "rmse")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Evolution:
+    """What the five panels show. Not finite entries, of a rounding that leaves no row, are not drawn but counted in a note."""
+
+    steps: Floats
+    """After which of the steps, which ``unit`` counts, the point was looked at."""
+    unit: str
+    validation: Floats
+    """J(v) on the validation rows, v as it is."""
+    validation_rounded: Floats
+    """The same, v rounded."""
+    n_selected: Floats
+    """Rows that are on, v rounded."""
+    budget: int
+    integrality: Floats
+    """max_i min(v_i, 1 - v_i)."""
+    test: Floats
+    test_rounded: Floats
+    rmse: Floats
+    """On the test rows, v rounded."""
+    title: str = ""
+    rounded: bool = True
+    """Whether the method rounds; if not, there is no "after" to draw and ``rmse`` is that of the point as it is."""
+
+    def __post_init__(self) -> None:
+        steps = check.array("steps", self.steps, ndim=1)
+        if steps.size == 0 or np.any(np.diff(steps) < 0):
+            raise check.fail("steps", self.steps, "at least one number, in the order they were made")
+        check.whole("budget", self.budget, low=0)
+        check.flag("rounded", self.rounded)
+        for name in CURVES:
+            # Frozen, yet lists are welcome.
+            object.__setattr__(self, name, with_gaps(name, getattr(self, name), steps.shape))
+
+
+CURVES = tuple(field.name for field in fields(Evolution) if field.name not in ("unit", "budget", "title", "rounded"))
+
+
+def evolution(it: Evolution) -> "Figure":
+    """Validation loss, selected rows, integrality, test loss and RMSE along the steps."""
+    figure = new_figure(9.0, 4.9)
+    figure.set_layout_engine("constrained", wspace=0.04, hspace=0.06)
+    grid = figure.subplots(2, 3)
+    (a, b, c), (d, e, key) = grid
+    after = BLUE if it.rounded else ORANGE
+    _losses(a, "(a) validation loss", it, it.validation, it.validation_rounded)
+    _single(b, "(b) selected rows", it, it.n_selected, after)
+    limit(b, it.budget, "budget")
+    top = max([float(it.budget), *it.n_selected[np.isfinite(it.n_selected)].tolist(), 1.0])
+    b.set(ylim=(-0.03 * top, 1.1 * top), ylabel="rows")
+    _single(c, "(c) integrality", it, it.integrality, ORANGE)
+    c.set(ylim=(-0.02, 0.55), ylabel="max$_i$ min($v_i$, 1 − $v_i$)")
+    _losses(d, "(d) test loss", it, it.test, it.test_rounded)
+    _single(e, "(e) RMSE on the test rows", it, it.rmse, after)
+    _scale(e, "in units of the target", it.rmse)
+    span = float(it.steps[-1] - it.steps[0]) or 1.0
+    for axes in (a, b, c, d, e):
+        axes.set_xlim(it.steps[0] - 0.03 * span, it.steps[-1] + 0.03 * span)
+        axes.set_xlabel(wrapped(it.unit, 30), fontsize=9, parse_math=False)
+        tidy(axes, across=4, up=4)
+        if not any(np.isfinite(curve.get_ydata()).any() for curve in axes.get_lines()):
+            # Numbers beside nothing would look like a scale.
+            axes.set_yticks([])
+    _key(key, a, it)
+    figure.suptitle(wrapped(it.title, 110), fontsize=11, parse_math=False)
+    return figure
+
+
+def _losses(axes: "Axes", title: str, it: Evolution, before: Floats, after: Floats) -> None:
+    _single(axes, title, it, before, ORANGE, "before rounding" if it.rounded else "")
+    if it.rounded:
+        line(axes, it.steps, after, BLUE, "after rounding")
+    _scale(axes, HALF_SQUARES, *([before, after] if it.rounded else [before]))
+
+
+def _single(axes: "Axes", title: str, it: Evolution, curve: Floats, look: Look, label: str = "") -> None:
+    line(axes, it.steps, curve, look, label)
+    axes.set_title(title, fontsize=10, loc="left")
+
+
+def _scale(axes: "Axes", label: str, *curves: Floats) -> None:
+    """A log axis where a linear one would hide all but the largest values; the label says so."""
+    log = spans_decades(*curves)
+    if log:
+        axes.set_yscale("log")
+    axes.set_ylabel(label + (" (log)" if log else ""), fontsize=9)
+
+
+def _key(axes: "Axes", first: "Axes", it: Evolution) -> None:
+    """The free cell: what the lines mean, and what is not drawn."""
+    axes.axis("off")
+    if it.rounded:
+        handles, labels = first.get_legend_handles_labels()
+        axes.legend(handles, labels, loc="upper left", fontsize=9, frameon=False, handlelength=3.5)
+    axes.text(0.02, 0.0, _note(it), fontsize=SMALL, va="bottom", ha="left", transform=axes.transAxes)
+
+
+def _note(it: Evolution) -> str:
+    """How many points are not drawn, and why."""
+    drawn = [name for name in CURVES[1:] if it.rounded or not name.endswith("_rounded")]
+    after = [name for name in drawn if it.rounded and name in AFTER]
+    notes = []
+    for when, names in (("after rounding, ", after), ("before rounding, " if it.rounded else "", set(drawn) - set(after))):
+        missing = np.any([~np.isfinite(getattr(it, name)) for name in names], axis=0)
+        if np.any(missing):
+            why = "no row is left" if np.all(it.n_selected[missing] == 0) else "not finite"
+            points = f"{np.count_nonzero(missing):,} of {it.steps.size:,} points"
+            notes.append(wrapped(f"{when}{points} are not drawn: {why}", 38))
+    return "\n".join(notes)

@@ -1,0 +1,1 @@
+"""The published experiments: what the paper printed, to set beside what is computed here."""

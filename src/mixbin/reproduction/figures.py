@@ -1,0 +1,105 @@
+"""The six figures from the records of the runs: what is drawn, and the drawing (SPEC section 5b)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mixbin import plot
+from mixbin.reproduction import distillation, groups
+from mixbin.reproduction.job import Record
+from mixbin.reproduction.plan import Plan
+from mixbin.reproduction.tables import Records
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawn
+
+TITLES = {
+    1: f"group structures, {groups.SHOWN}: true, relaxed, rounded in two ways, penalize",
+    2: f"distance to the binary structures along the run of penalize, {groups.ABLATED}",
+    3: f"distance to the binary selections along the run of penalize, blog {distillation.ABLATED} %",
+    4: f"relaxation with simple rounding, blog {distillation.ABLATED} %",
+    5: f"relaxation with top-k rounding, blog {distillation.ABLATED} %",
+    6: f"relax and penalize, blog {distillation.ABLATED} %",
+}
+UNIT = "evaluations of G"
+REMARK = "The paper's captions of figures 4 to 6 say music; their budget line (10,479 rows) is blog's."
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the paper: what it shows, as data and drawn."""
+
+    number: int
+    title: str
+    data: Any
+    """The plain objects of ``mixbin.plot``."""
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """As on the command line."""
+        return f"figure{self.number}"
+
+    def draw(self) -> "Drawn":
+        """With matplotlib."""
+        if self.number == 1:
+            return plot.draw(*self.data)
+        if isinstance(self.data, plot.DistanceCurve):
+            return plot.distance(self.data)
+        return plot.evolution(self.data)
+
+
+def make(name: str, plan: Plan, records: Records) -> Figure:
+    """The figure of that name."""
+    number = int(name.removeprefix("figure"))
+    if number <= 2:
+        record = records(plan.runs_of("groups", groups.SHOWN if number == 1 else groups.ABLATED)[:1])[0]
+        data = _structures(record) if number == 1 else _distance(record["distances"])
+        return Figure(number, TITLES[number], data)
+    record = records(plan.runs_of("blog", distillation.ABLATED)[:1])[0]
+    if number == 3:
+        return Figure(3, TITLES[3], _distance(record["penalize_path"]))
+    rounding = {4: "simple", 5: "top-k"}.get(number)
+    path = record["penalize_path" if rounding is None else "relax_path"]
+    return Figure(number, TITLES[number], _evolution(path, rounding, record["budget"]), (REMARK,))
+
+
+def _structures(record: Record) -> tuple[plot.StructureMap, ...]:
+    """The structures side by side, features and groups in the order of the true ones."""
+    found = record["structures"]
+    true, relaxed = np.array(found["true"]), np.array(found["relaxed"])
+    n_groups = relaxed.shape[1]
+    theta = {"true": np.eye(n_groups)[true], "relaxed": relaxed}
+    for method in ("simple", "top-1", "penalize"):
+        theta[method] = np.array([np.isin(np.arange(n_groups), of_feature) for of_feature in found[method]], dtype=float)
+    return tuple(plot.structure_map(matrix, labels=true, title=title) for title, matrix in theta.items())
+
+
+def _distance(points: Sequence[Record]) -> plot.DistanceCurve:
+    return plot.distance_curve(_column(points, "step"), _column(points, "distance"), unit=UNIT)
+
+
+def _evolution(points: Sequence[Record], rounding: str | None, budget: int) -> plot.Evolution:
+    """The five panels; of penalize, which rounds nothing, the point itself stands for the rounded one."""
+    after = points if rounding is None else [point[rounding] for point in points]
+    test_after = _column(after, "test")
+    return plot.Evolution(
+        steps=_column(points, "step"),
+        unit=UNIT,
+        validation=_column(points, "validation"),
+        validation_rounded=_column(after, "validation"),
+        n_selected=_column(after, "selected"),
+        budget=budget,
+        integrality=_column(points, "integrality"),
+        test=_column(points, "test"),
+        test_rounded=test_after,
+        rmse=np.sqrt(2 * test_after),
+        rounded=rounding is not None,
+    )
+
+
+def _column(points: Sequence[Record], name: str) -> "np.ndarray[Any, np.dtype[np.float64]]":
+    """NaN where a rounding left no row."""
+    return np.array([np.nan if point[name] is None else point[name] for point in points], dtype=np.float64)

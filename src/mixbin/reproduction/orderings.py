@@ -1,0 +1,56 @@
+"""Which orderings of the published tables our runs do not show, and why: strict ones there that are none, or reversed, here."""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from mixbin.reproduction.published import Cell
+from mixbin.reproduction.table import Entry, Finding
+
+LEVEL = 2e-3
+"""Means that differ by less than this share are level."""
+SIGNS = {-1: "below", 0: "level with", 1: "above"}
+
+
+class Comparison(NamedTuple):
+    """Two methods in one column."""
+
+    quantity: str
+    where: str
+    first: str
+    second: str
+    entries: tuple[Entry, Entry]
+
+
+Reason = Callable[[Comparison], str | None]
+
+
+def findings(comparisons: Iterable[Comparison], reason: Reason) -> tuple[Finding, ...]:
+    """The orderings that do not hold; columns with the same story are told together."""
+    told: dict[tuple[str, ...], list[str]] = {}
+    for it in comparisons:
+        first, second = it.entries
+        if first.published is None or second.published is None or first.mean is None or second.mean is None:
+            continue
+        there = _sign(first.published.mean, second.published.mean, 0.0)
+        here = _sign(first.mean, second.mean, LEVEL)
+        if there == 0 or there == here:
+            continue
+        why = "; ".join(filter(None, (reason(it), _within_spread(first.published, second.published)))) or "not explained"
+        story = (it.quantity, f"{it.first} {SIGNS[there]} {it.second}", f"{it.first} is {SIGNS[here]} {it.second}", why)
+        told.setdefault(story, []).append(it.where)
+    return tuple(
+        Finding(f"{quantity} at {', '.join(places)}", published, ours, why)
+        for (quantity, published, ours, why), places in told.items()
+    )
+
+
+def _sign(first: float, second: float, level: float) -> int:
+    if abs(first - second) <= level * max(abs(first), abs(second)):
+        return 0
+    return -1 if first < second else 1
+
+
+def _within_spread(first: Cell, second: Cell) -> str | None:
+    if first.sd is None or second.sd is None or abs(first.mean - second.mean) > first.sd + second.sd:
+        return None
+    return "the published difference is within its own standard deviations"

@@ -1,0 +1,129 @@
+"""The published experiments as calls of this library (SPEC sections 3 and 4): the problem, and the keywords of the method.
+
+The problem carries what the paper does to G (sampled coordinates, unrolled lower level), the keywords what it does with it
+(solver, schedule of eps). One thing is ours even then: between two values of eps ties among equal rows are broken (SPEC section
+1, "Where the plain algorithm gets stuck").
+"""
+
+import math
+from typing import Any, Literal
+
+from mixbin import _validate as check
+from mixbin.problem import Problem
+from mixbin.problems import GroupLassoStructure, PublishedGradient, RidgeDistillation
+from mixbin.solvers import ProjectedGradient, Saga
+
+Experiment = Literal["blog", "music", "groups"]
+
+ALPHA = 100.0
+"""The published penalty of the ridge regressions."""
+STEP_SIZES = {"blog": 1e-5, "music": 1e-3}
+PER_EPSILON = 100
+"""Steps per eps of the distillations."""
+FIRST_EPSILON, LAST_EPSILON = 1e9, 1e9 * 0.9**290
+"""Of the distillations; the last is where the published 291 outer iterations at beta = 0.9 end."""
+MANY = 10_000
+"""Outer iterations that are never reached: the published runs end when theta is binary."""
+SCHEDULE = (5_000, 5_000, 2_500, 2_500, 2_500, 2_500, 2_500, 1_000)
+"""Single-task steps per eps of the groups; the last number is repeated."""
+BETA = {"blog": 0.9, "music": 0.9, "groups": 0.5}
+
+
+def paper_settings(
+    experiment: Experiment, *, beta: float | None = None, steps: int | None = None, n_tasks: int = 500
+) -> dict[str, Any]:
+    """The keywords that make a call of ``relax_and_penalize`` the paper's; its problem is ``paper_problem``.
+
+    Parameters
+    ----------
+    experiment : {"blog", "music", "groups"}
+        Which of the published experiments.
+    beta : float, optional
+        Another factor of eps than the published one (0.9; groups: 0.5), for the ablations.
+    steps : int, optional
+        Shortens a distillation to this many steps, at least 200: as many per eps as published, and a smaller beta, so that eps
+        ends where it does in the published runs. A run that is no longer than that is left as it is.
+    n_tasks : int, default 500
+        Of the groups: a step of ``Saga`` is a pass over so many tasks.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> mb.paper_settings("groups")["inner_steps"]
+    (10, 10, 5, 5, 5, 5, 5, 2)
+    """
+    check.choice("experiment", experiment, tuple(BETA))
+    n_tasks = check.whole("n_tasks", n_tasks, low=1)
+    factor = (
+        BETA[experiment]
+        if beta is None
+        else check.real("beta", beta, low=0.0, high=1.0, open_low=True, open_high=True, remedy="eps is multiplied by it")
+    )
+    common: dict[str, Any] = {"tol": 1e-2, "relax_first": False, "reoptimize_lam": False, "polish": False, "starts": 1}
+    if experiment == "groups":
+        if steps is not None:
+            raise check.fail("steps", steps, "None for groups", "only the distillations can be shortened")
+        return common | {
+            "solver": Saga(step_size=2.0, step_size_lam=2e-4),
+            "lam0": 0.1,
+            "epsilon0": 1e5,
+            "beta": factor,
+            "inner_steps": tuple(max(1, round(n / n_tasks)) for n in SCHEDULE),
+            "max_outer": MANY,
+        }
+    if steps is not None:
+        steps = check.whole("steps", steps, low=2 * PER_EPSILON, remedy=f"{PER_EPSILON} are made per eps")
+    factor, outer = _shortened(factor, steps)
+    return common | {
+        "solver": ProjectedGradient(step_size=STEP_SIZES[experiment]),
+        "epsilon0": FIRST_EPSILON,
+        "beta": factor,
+        "inner_steps": PER_EPSILON,
+        "max_outer": outer,
+    }
+
+
+def paper_problem(
+    experiment: Experiment,
+    X: Any,
+    y: Any,
+    X_val: Any,
+    y_val: Any,
+    *,
+    budget: int | float | None = None,
+    seed: int = 0,
+    n_jobs: int | None = None,
+) -> Problem:
+    """The published problem: its lower level, and the gradient that its upper level sees.
+
+    Parameters
+    ----------
+    experiment : {"blog", "music", "groups"}
+        Which of the published experiments.
+    X, y, X_val, y_val : array
+        The data, as for ``RidgeDistillation`` or ``GroupLassoStructure``.
+    budget : int or float, optional
+        How many rows a distillation keeps; groups have none.
+    seed : int, default 0
+        Draws the coordinates of the distillations' gradients.
+    n_jobs : int, optional
+        Threads over the tasks of the groups; None takes all cores.
+    """
+    check.choice("experiment", experiment, tuple(BETA))
+    if experiment == "groups":
+        if budget is not None:
+            raise check.fail("budget", budget, "None for groups", "it belongs to the distillations")
+        return GroupLassoStructure(X, y, X_val, y_val, lower="unrolled", lam_scale="linear", start="random", n_jobs=n_jobs)
+    if budget is None:
+        raise check.fail("budget", budget, "a number or a share of rows", "such as 0.2")
+    return PublishedGradient(RidgeDistillation(X, y, X_val, y_val, budget=budget, alpha=ALPHA), batch=600, seed=seed)
+
+
+def _shortened(beta: float, steps: int | None) -> tuple[float, int]:
+    """beta, and how many values of eps at most, such that eps ends where the published runs do."""
+    ratio = LAST_EPSILON / FIRST_EPSILON
+    published = 1 + math.ceil(math.log(ratio) / math.log(beta))
+    if steps is None or published * PER_EPSILON <= steps:
+        return beta, MANY
+    outer = steps // PER_EPSILON
+    return ratio ** (1 / (outer - 1)), outer

@@ -1,0 +1,108 @@
+"""What a reproduction leaves: tables and figures as files, one page with all of them, and everything as data."""
+
+import json
+import os
+import platform
+from dataclasses import asdict, is_dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mixbin._files import csv_text, write_text
+from mixbin._version import __version__
+from mixbin.plot.figure import svg_text
+from mixbin.reproduction.figures import Figure
+from mixbin.reproduction.job import Record
+from mixbin.reproduction.plan import Plan
+from mixbin.reproduction.table import Table
+
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "joblib")
+
+
+def about(plan: Plan, command: str, seconds: float) -> Record:
+    """What every output says: which size and solver, versions, seeds, the machine, and the command."""
+    runs = {"groups": plan.n_runs("groups"), "distillation": plan.n_runs("blog")}
+    seeds = {name: list(range(n)) for name, n in runs.items()}
+    solver = plan.solver
+    if solver == "paper" and plan.size.steps is not None:
+        solver += (
+            f" (distillations SHORTENED to {plan.size.steps:,} steps of some 29,100, with beta smaller so that eps ends "
+            "where it does there)"
+        )
+    return {
+        "command": command,
+        "size": plan.size.describe(),
+        "solver": solver,
+        "runs": runs,
+        "seeds": seeds,
+        "seconds": round(seconds, 1),
+        "machine": machine(),
+        "versions": {"mixbin": __version__, "python": platform.python_version()} | {name: version(name) for name in LIBRARIES},
+        "music": plan.music or "not here",
+    }
+
+
+def machine() -> str:
+    """Cores and memory, in words."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30 if hasattr(os, "sysconf") else 0.0
+    return f"{cores} cores, {memory:.0f} GiB of memory, {platform.machine()}"
+
+
+def sentence(said: Record) -> str:
+    """``about`` in a few lines of Markdown, for the head of every file."""
+    versions = ", ".join(f"{name} {number}" for name, number in said["versions"].items())
+    runs, seeds = said["runs"], said["seeds"]
+    shown = "; ".join(f"{name} {runs[name]} (seed{'s' if runs[name] > 1 else ''} {_span(seeds[name])})" for name in runs)
+    return (
+        f"`{said['command']}`\n\n"
+        f"Size {said['size']}. Solver: {said['solver']}. Runs per setting: {shown}. "
+        f"{said['seconds']:,.0f} seconds of runs, added up, on {said['machine']}. {versions}.\n"
+    )
+
+
+def write(folder: Path, said: Record, tables: list[Table], figures: list[Figure]) -> list[str]:
+    """Write everything; the names of the files, the page for people first."""
+    head = sentence(said)
+    files: dict[str, str] = {}
+    page = ["# Relax and penalize, reproduced", "", head]
+    for table in tables:
+        page.append(table.markdown())
+        files[f"{table.name}.md"] = f"{head}\n{table.markdown()}"
+        files[f"{table.name}.csv"] = csv_text(list(table.cells()[0]), [list(cell.values()) for cell in table.cells()])
+    for figure in figures:
+        drawn = figure.draw()
+        files[f"{figure.name}.svg"] = svg_text(drawn)
+        page += [f"## Figure {figure.number}: {figure.title}", "", f"![{figure.title}]({figure.name}.svg)", ""]
+        page += [*figure.remarks, ""] if figure.remarks else []
+    data = {
+        "about": said,
+        "tables": [_plain(table) | {"cells": table.cells()} for table in tables],
+        "figures": [{"number": it.number, "title": it.title, "data": _plain(it.data)} for it in figures],
+    }
+    files["results.json"] = json.dumps(data, indent=1, allow_nan=False) + "\n"
+    files = {"README.md": "\n".join(page)} | files
+    for name, text in files.items():
+        write_text(folder / name, text)
+    return list(files)
+
+
+def _plain(value: Any) -> Any:
+    """Dataclasses and arrays as what JSON knows; NaN is null."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {name: _plain(item) for name, item in asdict(value).items()}
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value
+
+
+def _span(seeds: list[int]) -> str:
+    return str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
