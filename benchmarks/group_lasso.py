@@ -27,8 +27,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from group_lasso_kernels import compare_unrolled
 
 LEAST_INDEX, LEAST_MEAN, MOST_G, MOST_ERROR, PAPER_INDEX = 0.97, 0.99, 1.01, 1.02, 0.95
-SCHEDULE = (10, 10, 5, 5, 5, 5, 5, 2)
-"""5000, 5000, then five times 2500, then 1000 single-task steps, in passes over the 500 tasks."""
 
 
 def spectral_error(problem, theta, lam, data) -> float:
@@ -72,23 +70,9 @@ def default_runs(args) -> bool:
 
 def paper_run() -> bool:
     data = mb.datasets.make_group_lasso("inequal", 0.3, seed=0)
-    problem = mb.GroupLassoStructure(
-        data.X, data.y, data.X_val, data.y_val, lower="unrolled", q=500, lam_scale="linear", start="random"
-    )
+    problem = mb.paper_problem("groups", data.X, data.y, data.X_val, data.y_val)
     began = time.perf_counter()
-    result = mb.relax_and_penalize(
-        problem,
-        lam0=0.1,
-        epsilon0=1e5,
-        beta=0.5,
-        solver=mb.Saga(step_size=2.0, step_size_lam=2e-4),
-        inner_steps=SCHEDULE,
-        relax_first=False,
-        reoptimize_lam=False,
-        polish=False,
-        starts=1,
-        seed=0,
-    )
+    result = mb.relax_and_penalize(problem, **mb.paper_settings("groups"), seed=0)
     index = adjusted_rand_score(data.labels, result.theta.argmax(axis=1))
     outer = result.trace.to_frame().query("phase == 'penalise'")["outer"].nunique()
     print(

@@ -8,6 +8,7 @@ import signal
 import sys
 
 import mixbin.cli.solving as solving
+import mixbin.reproduction.job as job
 from mixbin.cli import main
 from mixbin.problems import GroupLassoStructure, RidgeDistillation
 
@@ -29,6 +30,6 @@ if __name__ == "__main__":
     for problem in (GroupLassoStructure, RidgeDistillation):
         end_at(problem, int(moment), signal.Signals[f"SIG{sign}"])
     # Written at every step when killed, only at the end when interrupted.
-    solving.CHECKPOINT_EVERY = 0.0 if sign == "KILL" else 1e6
+    solving.CHECKPOINT_EVERY = job.CHECKPOINT_EVERY = 0.0 if sign == "KILL" else 1e6
     sys.argv = ["mixbin", *arguments]
     main()

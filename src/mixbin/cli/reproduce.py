@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as Shown
 
+WIDE = 130
+"""Columns of a terminal from which on deviations have room."""
+
 
 @dataclass(frozen=True)
 class Options:
@@ -120,8 +123,12 @@ def show(said: Record, made: Sequence[Table], before: int, total: int, out: Path
     console.print()
     for table in made:
         console.print(f"Table {table.number}: {table.title}\n")
-        console.print(shown(table))
-        console.print("\nOurs, and below it the published figure; mean ± standard deviation over the runs.")
+        wide = console.width >= WIDE
+        console.print(shown(table, wide))
+        deviations = (
+            "mean ± standard deviation" if wide else f"means; deviations in {table.name}.md, or here from {WIDE} columns on"
+        )
+        console.print(f"\nOurs, and below it the published figure ({deviations}).")
         for note in table.notes:
             console.print(f"- {note}")
         for finding in table.findings:
@@ -132,8 +139,8 @@ def show(said: Record, made: Sequence[Table], before: int, total: int, out: Path
     console.print(f"Written to {out}: README.md has it all; tables as .md and .csv, figures as .svg, results.json for machines.")
 
 
-def shown(table: Table) -> "Shown":
-    """A table for the terminal."""
+def shown(table: Table, wide: bool) -> "Shown":
+    """A table for the terminal: what we have numbers for, with deviations where there is room for them."""
     from rich import box
     from rich.table import Table as Shown
 
@@ -144,10 +151,13 @@ def shown(table: Table) -> "Shown":
         out.add_column(name, justify="right")
     last: tuple[str, ...] = ()
     for row in table.rows:
+        if not any(it.values for it in row.entries):
+            continue
         # What is as in the line above is not said again.
         new = [i >= len(last) - 1 or row.labels[: i + 1] != last[: i + 1] for i in range(len(row.labels))]
         labels = [label if wanted else "" for label, wanted in zip(row.labels, new, strict=True)]
-        cells = [f"{it.ours}\n{it.theirs}" if it.published is not None else it.ours for it in row.entries]
-        out.add_row(*labels, *(cell.replace(" ± ", "±") for cell in cells))
+        texts = [(it.ours, it.theirs) if it.published is not None else (it.ours,) for it in row.entries]
+        cells = ["\n".join(text if wide else text.split(" ± ")[0] for text in both) for both in texts]
+        out.add_row(*labels, *cells)
         last = row.labels
     return out

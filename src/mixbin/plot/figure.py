@@ -18,13 +18,13 @@ def new_figure(width: float, height: float) -> "Figure":
     return figure
 
 
-def svg_text(figure: "Figure") -> str:
-    """The figure as SVG: its text stays text, and the same figure gives the same bytes."""
+def svg_text(figure: "Figure", about: str | None = None) -> str:
+    """The figure as SVG: its text stays text, and the same figure gives the same bytes; ``about`` is kept in its metadata."""
     import matplotlib
 
     out = io.StringIO()
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "mixbin"}), warnings.catch_warnings():
         # Text stays text, so that the reader's font has the letters that matplotlib's lacks.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": "mixbin"})
+        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": "mixbin", "Description": about})
     return out.getvalue()

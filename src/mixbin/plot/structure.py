@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from matplotlib.cm import ScalarMappable
     from matplotlib.figure import Figure
 
-COLOURS = "cividis"
-"""Made to look the same with and without colour blindness."""
+COLOURS = "Blues"
+"""From white to dark: reads the same with colour blindness, and without colours in print."""
 LONGEST = 24
 """Letters of a name that are shown."""
 MOST_ROWS = 100
@@ -27,6 +27,8 @@ MOST_CELLS = 50_000
 """Drawn as shapes; more of them become an image within the SVG."""
 ROW, COLUMN = 0.145, 0.3
 """Inches of a cell."""
+SMALL_ROW, SMALL_COLUMN, SMALL_NAMED = 0.06, 0.15, 10
+"""The same where more than two maps stand side by side: so many features are then named at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,20 +101,22 @@ def draw(*maps: StructureMap) -> "Figure":
     if not maps:
         raise InvalidInput("maps must hold at least one structure, got none; make one with structure_map")
     rows, columns = max(len(it.matrix) for it in maps), sum(it.matrix.shape[1] for it in maps)
-    height = min(max(ROW * rows, 1.5), ROW * MOST_ROWS) + 1.2
-    width = max(COLUMN * columns, 1.2 * len(maps)) + 2.0 + 0.3 * len(maps)
+    small = len(maps) > 2
+    row, column, most = (SMALL_ROW, SMALL_COLUMN, SMALL_NAMED) if small else (ROW, COLUMN, MOST_ROWS)
+    height = min(max(row * rows, 1.5), row * MOST_ROWS) + 1.2
+    width = max(column * columns, 1.2 * len(maps)) + 2.0 + 0.3 * len(maps)
     figure = new_figure(width, height)
     figure.set_layout_engine("constrained", wspace=0.06)
     ratios = [it.matrix.shape[1] for it in maps]
     panels = figure.subplots(1, len(maps), squeeze=False, width_ratios=ratios)[0]
     drawn: Any = None
     for j, (axes, it) in enumerate(zip(panels, maps, strict=True)):
-        drawn = _panel(axes, it, named=j == 0 or it.row_labels != maps[0].row_labels)
+        drawn = _panel(axes, it, named=j == 0 or it.row_labels != maps[0].row_labels, most=most)
     _legend(figure, panels, drawn, binary=all(np.isin(it.matrix, (0.0, 1.0)).all() for it in maps))
     return figure
 
 
-def _panel(axes: "Axes", it: StructureMap, named: bool) -> "ScalarMappable":
+def _panel(axes: "Axes", it: StructureMap, named: bool, most: int) -> "ScalarMappable":
     rows, columns = it.matrix.shape
     many = it.matrix.size > MOST_CELLS
     drawn = axes.pcolormesh(
@@ -120,14 +124,14 @@ def _panel(axes: "Axes", it: StructureMap, named: bool) -> "ScalarMappable":
         cmap=COLOURS,
         vmin=0.0,
         vmax=1.0,
-        edgecolors="none" if many else "white",
-        linewidth=0.0 if many else 0.4,
+        edgecolors="none" if many else "0.85",
+        linewidth=0.0 if many else 0.3,
         rasterized=many,
     )
     axes.set(xlim=(0, columns), ylim=(rows, 0))
     axes.set_title(it.title, fontsize=10, parse_math=False)
     axes.set_xlabel("group")
-    across, down = -(-columns // 40), -(-rows // MOST_ROWS)
+    across, down = -(-columns // 40), -(-rows // most)
     # Names are text as it is: a $ in one begins no formula.
     plain: dict[str, Any] = {"parse_math": False}
     axes.set_xticks(np.arange(0, columns, across) + 0.5, it.column_labels[::across], fontsize=8, **plain)
@@ -150,7 +154,10 @@ def _legend(figure: "Figure", panels: Any, drawn: "ScalarMappable", binary: bool
     from matplotlib.patches import Patch
 
     colours = drawn.to_rgba(np.array([1.0, 0.0])).tolist()
-    handles = [Patch(color=colour, label=label) for colour, label in zip(colours, ("in the group", "not in it"), strict=True)]
+    handles = [
+        Patch(facecolor=colour, edgecolor="0.6", label=label)
+        for colour, label in zip(colours, ("in the group", "not in it"), strict=True)
+    ]
     figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=8, frameon=False)
 
 

@@ -71,10 +71,10 @@ def write(folder: Path, said: Record, tables: list[Table], figures: list[Figure]
     for table in tables:
         page.append(table.markdown())
         files[f"{table.name}.md"] = f"{head}\n{table.markdown()}"
-        files[f"{table.name}.csv"] = csv_text(list(table.cells()[0]), [list(cell.values()) for cell in table.cells()])
+        files[f"{table.name}.csv"] = _cells(table, said)
     for figure in figures:
         drawn = figure.draw()
-        files[f"{figure.name}.svg"] = svg_text(drawn)
+        files[f"{figure.name}.svg"] = svg_text(drawn, head)
         page += [f"## Figure {figure.number}: {figure.title}", "", f"![{figure.title}]({figure.name}.svg)", ""]
         page += [*figure.remarks, ""] if figure.remarks else []
     data = {
@@ -87,6 +87,13 @@ def write(folder: Path, said: Record, tables: list[Table], figures: list[Figure]
     for name, text in files.items():
         write_text(folder / name, text)
     return list(files)
+
+
+def _cells(table: Table, said: Record) -> str:
+    """The cells as CSV, each with the size and the solver it is of."""
+    which = {"size": said["size"].split(":")[0], "solver": said["solver"], "mixbin": said["versions"]["mixbin"]}
+    rows = [cell | which for cell in table.cells()]
+    return csv_text(list(rows[0]), [list(row.values()) for row in rows])
 
 
 def _plain(value: Any) -> Any:
