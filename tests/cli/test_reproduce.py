@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 import mixbin as mb
 from mixbin.cli import app
+from mixbin.datasets.sources import Source
 from tests.shared_data import DATA, shared_file
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -182,6 +183,14 @@ def bad(tmp_path, *args, data=None):
 )
 def test_bad_input_is_named_before_any_work(tmp_path, args, message):
     assert message in bad(tmp_path, *args)
+
+
+def test_data_that_cannot_be_had_are_told_before_any_work(tmp_path, monkeypatch):
+    def offline(self):
+        raise mb.InvalidInput(f"{self.title} is not on this machine")
+
+    monkeypatch.setattr(Source, "_download", offline)
+    assert "BlogFeedback is not on this machine" in bad(tmp_path, "table3")
 
 
 def test_out_must_be_a_folder(tmp_path):

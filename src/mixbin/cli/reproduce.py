@@ -52,6 +52,8 @@ def run(options: Options) -> None:
     runs = Runs(options.out)
     jobs = plan.jobs()
     before = [job for job in jobs if runs.record(job) is not None]
+    if any(job.experiment == "blog" for job in set(jobs) - set(before)):
+        distillation.find_blog()
     runs.make()
     try:
         with _progress(len(jobs), len(before), options.as_json) as tick:

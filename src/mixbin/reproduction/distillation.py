@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixbin.datasets import load_blog, load_music
-from mixbin.datasets.uci import MUSIC, RegressionData
+from mixbin.datasets.uci import BLOG, MUSIC, RegressionData
 from mixbin.problems import PublishedGradient, RidgeDistillation
 from mixbin.progress import Event
 from mixbin.reproduction.job import Job, Record, Work
@@ -30,6 +30,12 @@ def music_here() -> str | None:
     if found is None:
         return None
     return "music" if load_music(found).name == "music" else "music-excerpt"
+
+
+def find_blog() -> None:
+    """Make sure that blog is on this machine: in the folder in MIXBIN_DATA, or downloaded now."""
+    if BLOG.local(None) is None:
+        load_blog()
 
 
 @lru_cache(maxsize=1)
