@@ -82,7 +82,7 @@ def write(folder: Path, said: Record, tables: list[Table], figures: list[Figure]
         "tables": [_plain(table) | {"cells": table.cells()} for table in tables],
         "figures": [{"number": it.number, "title": it.title, "data": _plain(it.data)} for it in figures],
     }
-    files["results.json"] = json.dumps(data, indent=1, allow_nan=False) + "\n"
+    files["results.json"] = json.dumps(data, allow_nan=False) + "\n"
     files = {"README.md": "\n".join(page)} | files
     for name, text in files.items():
         write_text(folder / name, text)
