@@ -4,8 +4,8 @@
 
 900 training rows with labels changed at random, 300 clean validation rows, 597 test rows; pixels divided by 16. Settings are
 the defaults for every seed. cleanlab (where installed) gets probabilities from logistic regression, cross-validated over the 900
-rows, with scikit-learn's default penalty and with the one that DistillationClassifier uses. "all rows" is the accuracy of the same
-model trained on everything. Exit code 1 where a mean over the seeds misses its limit.
+rows, with scikit-learn's default penalty and with the one that DistillationClassifier uses. "all rows" is the accuracy of the
+same model trained on everything. Exit code 1 where a mean over the seeds misses its limit.
 """
 
 import argparse

@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mixbin as mb
-from mixbin.estimators import DistillationRegressor, _common
+from mixbin.estimators import DistillationRegressor, _common, distillation
 from tests.shared_data import shared_file
 
 METHODS = ["penalize", "top-k", "simple", "relax"]

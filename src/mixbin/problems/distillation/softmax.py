@@ -28,8 +28,8 @@ class SoftmaxDistillation:
 
     With z = (x - mean, constant), the lower level is B(v) = argmin 1/m sum_i v_i CE(B z_i, y_i) + alpha/2 |B|^2 and the upper
     level G(v, alpha) = 1/n sum_j CE(B z_j / temperature, y_j) over the validation rows, where CE is the cross entropy of the
-    softmax. On selected rows this is scikit-learn's ``LogisticRegression(C=1 / (m * alpha))`` (``2 / (m * alpha)`` for two classes), where
-    m counts all candidate rows, but for the intercept, which is penalised a little here.
+    softmax. On selected rows this is scikit-learn's ``LogisticRegression(C=1 / (m * alpha))`` (``2 / (m * alpha)`` for two
+    classes), where m counts all candidate rows, but for the intercept, which is penalised a little here.
 
     Parameters
     ----------
