@@ -4,7 +4,8 @@
 
 The overhead is the time of ``problem.evaluate`` less that of the same compiled function called on arrays that JAX already
 holds, on a model so small that the arithmetic is negligible; 50 pairs in turn, medians. Memory is what XLA plans for
-temporaries of the compiled evaluation. Exit code 1 at 1 ms of overhead, or where the implicit hypergradient's memory grows with the steps.
+temporaries of the compiled evaluation. Exit code 1 at 1 ms of overhead, or where the implicit hypergradient's memory grows with
+the steps.
 """
 
 import statistics
