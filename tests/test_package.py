@@ -46,7 +46,15 @@ def test_unknown_names_are_refused():
 
 @pytest.mark.parametrize(
     "module",
-    ["mixbin.problem", "mixbin.problems.distillation.ridge", "mixbin.problems.group_lasso.structure", "mixbin.sets.budget"],
+    [
+        "mixbin.problem",
+        "mixbin.problems.bilevel.problem",
+        "mixbin.problems.distillation.ridge",
+        "mixbin.problems.distillation.softmax",
+        "mixbin.problems.group_lasso.structure",
+        "mixbin.estimators.classification",
+        "mixbin.sets.budget",
+    ],
 )
 def test_docstring_examples(module):
     __import__(module)

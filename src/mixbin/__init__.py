@@ -37,6 +37,14 @@ _HOME = {
     "GroupLassoStructure": "mixbin.problems",
     "PublishedGradient": "mixbin.problems",
     "RidgeDistillation": "mixbin.problems",
+    "SoftmaxDistillation": "mixbin.problems",
+    "FixedPoint": "mixbin.problems.bilevel",
+    "Implicit": "mixbin.problems.bilevel",
+    "Minimise": "mixbin.problems.bilevel",
+    "OwnSolver": "mixbin.problems.bilevel",
+    "Unrolled": "mixbin.problems.bilevel",
+    "bilevel": "mixbin.problems.bilevel",
+    "DistillationClassifier": "mixbin.estimators",
     "DistillationRegressor": "mixbin.estimators",
     "GroupCurve": "mixbin.estimators",
     "GroupStructureRegressor": "mixbin.estimators",
@@ -72,11 +80,18 @@ __all__ = [*_HOME, "__version__"]
 if TYPE_CHECKING:
     from mixbin.certificate import Certificate, certify
     from mixbin.errors import CheckpointMismatch, ConvergenceWarning, DivergedError, InfeasibleSet, InvalidInput
-    from mixbin.estimators import DistillationRegressor, GroupCurve, GroupStructureRegressor, suggest_n_groups
+    from mixbin.estimators import (
+        DistillationClassifier,
+        DistillationRegressor,
+        GroupCurve,
+        GroupStructureRegressor,
+        suggest_n_groups,
+    )
     from mixbin.methods import enumerate_binary, relax_and_penalize, relax_and_round
     from mixbin.penalties import Logarithmic, Quadratic
     from mixbin.problem import Evaluation, FunctionProblem, Problem
-    from mixbin.problems import GroupLassoStructure, PublishedGradient, RidgeDistillation
+    from mixbin.problems import GroupLassoStructure, PublishedGradient, RidgeDistillation, SoftmaxDistillation
+    from mixbin.problems.bilevel import FixedPoint, Implicit, Minimise, OwnSolver, Unrolled, bilevel
     from mixbin.progress import Event, ProgressDisplay
     from mixbin.reproduction.paper import paper_problem, paper_settings
     from mixbin.result import Result, Status, Trace

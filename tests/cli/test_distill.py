@@ -508,7 +508,7 @@ def test_a_validation_file_without_names_and_with_other_columns(files, tmp_path)
     assert "must have the 4 columns of" in complaint(invoke(*args))
 
 
-@pytest.mark.parametrize("missing", ["--target", "--budget", "--out"])
+@pytest.mark.parametrize("missing", ["--target", "--out"])
 def test_options_that_must_be_there(files, tmp_path, missing):
     args = {"--target": "price", "--budget": "10%", "--out": tmp_path / "run"}
     del args[missing]

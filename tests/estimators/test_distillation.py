@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mixbin as mb
-from mixbin.estimators import DistillationRegressor, distillation
+from mixbin.estimators import DistillationRegressor, _common, distillation
 from tests.shared_data import shared_file
 
 METHODS = ["penalize", "top-k", "simple", "relax"]
@@ -195,7 +195,7 @@ class TestInsideScikitLearn:
         for terminal in (True, False):
             screen = io.StringIO()
             console = Console(file=screen, force_terminal=terminal, width=120)
-            monkeypatch.setattr(distillation, "ProgressDisplay", lambda label, c=console: mb.ProgressDisplay(label, c))
+            monkeypatch.setattr(_common, "ProgressDisplay", lambda label, c=console: mb.ProgressDisplay(label, c))
             quick(verbose=True).fit(X, Y)
             assert ("distilling" in screen.getvalue()) == terminal
 

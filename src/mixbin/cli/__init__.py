@@ -98,6 +98,13 @@ class Method(StrEnum):
     ALL = "all"
 
 
+class Kind(StrEnum):
+    """The choices of ``--task``."""
+
+    REGRESSION = "regression"
+    CLASSIFICATION = "classification"
+
+
 @app.command(epilog="Example: mixbin distill train.csv --target price --budget 10% --test test.csv --out run")
 def distill(
     train: Annotated[
@@ -106,8 +113,18 @@ def distill(
     target: Annotated[
         str, typer.Option(metavar="COLUMN", help="The column to predict, by name or number from 0; -1 is the last.")
     ],
-    budget: Annotated[str, typer.Option(metavar="ROWS", help="How many rows to keep: 10%, 0.1 or a count such as 30.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder for the selected rows, the model and all else.")],
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ROWS",
+            help="How many rows to keep: 10%, 0.1 or a count such as 30. Without it (classification only) rows are dropped where "
+            "their label does harm.",
+        ),
+    ] = None,
+    task: Annotated[
+        Kind, typer.Option(metavar="KIND", help="regression (ridge), or classification (logistic regression): label cleaning.")
+    ] = Kind.REGRESSION,
     validation: Annotated[
         list[Path] | None,
         typer.Option(metavar="FILE", help="Rows that judge the choice; may be repeated. Without it, split off TRAIN at random."),
@@ -142,9 +159,13 @@ def distill(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder --out.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of the table.")] = False,
 ) -> None:
-    """Keep few rows of a table, such that a ridge regression trained on them predicts best."""
-    amount = parse_budget(budget)
-    from mixbin.cli.distill import Options, run
+    """Keep few rows of a table, such that a ridge or logistic regression trained on them predicts best."""
+    amount = None if budget is None else parse_budget(budget)
+    if task is Kind.CLASSIFICATION:
+        from mixbin.cli.classify import run
+    else:
+        from mixbin.cli.distill import run
+    from mixbin.cli.distill import Options
 
     run(
         Options(

@@ -47,7 +47,7 @@ class Options:
 
     train: Path
     target: str
-    budget: int | float
+    budget: int | float | None
     out: Path
     validation: list[Path]
     test: list[Path]
@@ -100,10 +100,13 @@ def run(options: Options) -> None:
     """Do what the command says and print it, as a table or as one line of JSON."""
     with resumable():
         with nullcontext() if options.as_json else spinner(f"Reading {options.train.name} ..."):
-            _check(options)
+            check_options(options)
+            if options.budget is None:
+                raise InvalidInput("--budget must be given for a regression, got none; write one such as --budget 10%")
             task = load(options)
             X, X_val = task.train[:, :-1], task.validation[:, :-1]
             y, y_val = task.train[:, -1], task.validation[:, -1]
+            assert options.budget is not None
             problem = RidgeDistillation(X, y, X_val, y_val, budget=options.budget, alpha=options.alpha)
         folder = RunFolder(options.out, tuple(SHOWN))
         summary = folder.enter(identity(options, task, problem), options.resume)
@@ -116,7 +119,8 @@ def run(options: Options) -> None:
         show(summary, options.out, before, plain_console())
 
 
-def _check(options: Options) -> None:
+def check_options(options: Options) -> None:
+    """What can be told before a file is read."""
     if options.alpha is not None:
         remedy = "write a number such as 100, or leave it out to have it chosen"
         check.real("--alpha", options.alpha, low=0, open_low=True, remedy=remedy)

@@ -52,16 +52,18 @@ def resumable() -> Iterator[None]:
 
 
 def solve_all(
-    method: str, problem: Problem, folder: RunFolder, *, seed: int, max_evaluations: int | None, quiet: bool
+    method: str, problem: Problem, folder: RunFolder, *, seed: int, max_evaluations: int | None, quiet: bool, **settings: Any
 ) -> list[Solved]:
-    """The method, or all of them; the one that the run is about comes last."""
+    """The method, or all of them; the one that the run is about comes last. ``settings`` are further ones of penalize."""
     first, *others = ["penalize", *BASELINES] if method == "all" else [method]
-    main = solve(first, problem, folder, seed, max_evaluations, quiet)
+    main = solve(first, problem, folder, seed, max_evaluations, quiet, **settings)
     # The baselines get what penalize used, so that the comparison is fair.
     return [*(solve(it, problem, folder, seed, main.result.n_evaluations, quiet) for it in others), main]
 
 
-def solve(method: str, problem: Problem, folder: RunFolder, seed: int, max_evaluations: int | None, quiet: bool) -> Solved:
+def solve(
+    method: str, problem: Problem, folder: RunFolder, seed: int, max_evaluations: int | None, quiet: bool, **settings: Any
+) -> Solved:
     """The result of one method and its seconds; from the folder, if it had ended before."""
     kept = folder.done(method)
     if kept is not None:
@@ -76,7 +78,7 @@ def solve(method: str, problem: Problem, folder: RunFolder, seed: int, max_evalu
         if method in BASELINES:
             result = relax_and_round(problem, rounding=BASELINES[method], **common)
         else:
-            result = relax_and_penalize(problem, **common)
+            result = relax_and_penalize(problem, **common, **settings)
     if result.status is not Status.STOPPED:
         folder.keep(method, result, clock.seconds)
     if interruption.asked:

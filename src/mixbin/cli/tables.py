@@ -84,6 +84,14 @@ class Table:
             out[:, j] = self._numbers(name)
         return out
 
+    def labels(self, name: str) -> NDArray[np.str_]:
+        """A column of classes, as text."""
+        texts = ["" if value is None else str(value).strip() for value in self.values.column(name).to_pylist()]
+        for row, text in enumerate(texts):
+            if text.lower() in MISSING:
+                raise self._missing(name, row)
+        return np.array(texts, dtype=np.str_)
+
     def _numbers(self, name: str) -> Floats:
         values = self.values.column(name)
         if values.null_count:
@@ -159,14 +167,19 @@ def read(file: Path, header: bool | None = None) -> Table:
     return table
 
 
-def read_all(files: Sequence[Path], like: Table, columns: Sequence[str], header: bool | None = None) -> Floats:
-    """These columns of several files, one after the other; each must have the columns of ``like``."""
-    parts = []
+def read_each(files: Sequence[Path], like: Table, columns: Sequence[str], header: bool | None = None) -> list[Table]:
+    """Several files, each with the columns of ``like``."""
+    several = []
     for file in files:
         table = read(file, header)
         _check_columns(table, like, columns)
-        parts.append(table.numbers(columns))
-    return np.concatenate(parts)
+        several.append(table)
+    return several
+
+
+def read_all(files: Sequence[Path], like: Table, columns: Sequence[str], header: bool | None = None) -> Floats:
+    """These columns of several files, one after the other; each must have the columns of ``like``."""
+    return np.concatenate([table.numbers(columns) for table in read_each(files, like, columns, header)])
 
 
 def split(

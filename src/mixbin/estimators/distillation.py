@@ -3,23 +3,17 @@
 The rows are chosen by ``RidgeDistillation`` and one of the methods; what is fitted in the end is the ridge on them.
 """
 
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from mixbin import _validate as check
 from mixbin._validate import Floats
-from mixbin.errors import InvalidInput
-from mixbin.estimators._common import ROUNDING, generator, saying
-from mixbin.methods import relax_and_penalize, relax_and_round
+from mixbin.estimators._common import ROUNDING, check_both, check_some_row, generator, saying, solve, split_rows
 from mixbin.problems import RidgeDistillation
-from mixbin.progress import ProgressDisplay
-from mixbin.result import Result
 
 
 class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -134,9 +128,7 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         check.real("validation_fraction", fraction, low=0, high=1, open_low=True, open_high=True, remedy=remedy)
         check.flag("verbose", self.verbose)
         rng = generator(self.random_state)
-        if (X_val is None) != (y_val is None):
-            missing, given = ("X_val", "y_val") if X_val is None else ("y_val", "X_val")
-            raise InvalidInput(f"{missing} must be given together with {given}, got None; pass both or none of them")
+        check_both(X_val, y_val)
 
         split = X_val is None
         table, targets = validate_data(
@@ -150,20 +142,16 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
             ensure_min_samples=2 if split else 1,
         )
         if split:
-            candidates, held_out = self._split(table.shape[0], rng)
+            candidates, held_out = split_rows(table.shape[0], self.validation_fraction, rng)
             data = table[candidates], targets[candidates], table[held_out], targets[held_out]
         else:
             candidates = np.arange(table.shape[0])
             data = table, targets, *self._validation_set(X_val, y_val)
         problem = RidgeDistillation(*data, budget=self.budget, alpha=self.alpha)
 
-        result = self._solve(problem, rng)
+        result = solve(self, problem, rng)
         weights = result.theta.astype(np.float64)
-        if not weights.any():
-            raise InvalidInput(
-                f'method="{self.method}" must leave a row to train on, got weights that all round to 0; '
-                'use method="top-k" or "penalize", or a larger budget'
-            )
+        check_some_row(self.method, weights)
         self.result_ = result
         self.weights_ = np.zeros(table.shape[0])
         self.weights_[candidates] = weights
@@ -194,15 +182,6 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         tags.input_tags.sparse = True
         return tags
 
-    def _split(self, rows: int, rng: np.random.RandomState) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """The candidate rows and those to validate on."""
-        try:
-            candidates, held_out = train_test_split(np.arange(rows), test_size=self.validation_fraction, random_state=rng)
-        except ValueError:
-            must = f"a fraction that leaves at least one of {rows} rows to choose from"
-            raise check.fail("validation_fraction", self.validation_fraction, must, "lower it, or pass X_val and y_val") from None
-        return candidates, held_out
-
     def _validation_set(self, X_val: Any, y_val: Any) -> tuple[Floats, Floats]:
         """The validation set that was passed, with the columns of X."""
         with saying("X_val must be a table of numbers with the columns of X"):
@@ -211,12 +190,3 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         with saying("y_val must be an array of numbers with the targets of y"):
             targets = check_array(y_val, ensure_2d=False, input_name="y_val", estimator=self)
         return table, targets
-
-    def _solve(self, problem: RidgeDistillation, rng: np.random.RandomState) -> Result:
-        # An int seeds the method as it is, whether or not a split was drawn before: splitting by hand gives the same bits.
-        seed = int(self.random_state) if isinstance(self.random_state, Integral) else int(rng.randint(2**31 - 1))
-        callbacks = [ProgressDisplay("distilling")] if self.verbose else []
-        if self.method == "penalize":
-            return relax_and_penalize(problem, max_evaluations=self.max_evaluations, seed=seed, callbacks=callbacks)
-        rounding = ROUNDING[self.method]
-        return relax_and_round(problem, rounding=rounding, max_evaluations=self.max_evaluations, seed=seed, callbacks=callbacks)

@@ -2,5 +2,6 @@
 
 from mixbin.problems.distillation.published import PublishedGradient
 from mixbin.problems.distillation.ridge import RidgeDistillation
+from mixbin.problems.distillation.softmax import SoftmaxDistillation
 
-__all__ = ["PublishedGradient", "RidgeDistillation"]
+__all__ = ["PublishedGradient", "RidgeDistillation", "SoftmaxDistillation"]

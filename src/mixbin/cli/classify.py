@@ -1,0 +1,239 @@
+"""``mixbin distill --task classification``: which rows of a table to train a classifier on, and which labels not to trust."""
+
+import json
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from mixbin._digest import digest
+from mixbin._validate import Floats
+from mixbin._version import __version__
+from mixbin.cli import tables
+from mixbin.cli.distill import EXIT_UNSOLVED, Options, check_options
+from mixbin.cli.report import empty_table, plain_console, show_end, spinner
+from mixbin.cli.run_folder import RunFolder, csv_text, json_text
+from mixbin.cli.solving import resumable, solve_all
+from mixbin.problems import SoftmaxDistillation
+from mixbin.result import Result
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+POLISH = 50
+"""Evaluations that polish may use, as in DistillationClassifier."""
+SHOWN = {
+    "selected.csv": "the selected rows, with their numbers in the training file",
+    "dropped.csv": "the other candidate rows: those whose label to doubt",
+    "model.json": "the logistic regression trained on the selected rows",
+    "trace.csv": "the path of the run",
+    "result.npz": "everything, for mixbin.Result.load",
+    "methods.json": "the table above",
+}
+Part = tuple[Floats, NDArray[np.str_]]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is to be chosen from, and by what it is judged."""
+
+    table: tables.Table
+    features: list[str]
+    target: str
+    rows: NDArray[np.intp]
+    """The candidate rows, by their numbers in the table."""
+    split_off: list[int] | None
+    train: Part
+    validation: Part
+    test: Part | None
+
+
+def run(options: Options) -> None:
+    """Do what the command says and print it, as a table or as one line of JSON."""
+    with resumable():
+        with nullcontext() if options.as_json else spinner(f"Reading {options.train.name} ..."):
+            check_options(options)
+            task = load(options)
+            problem = SoftmaxDistillation(*task.train, *task.validation, budget=options.budget, alpha=options.alpha)
+        folder = RunFolder(options.out, tuple(SHOWN))
+        summary = folder.enter(identity(options, task, problem), options.resume)
+        before = summary is not None
+        if summary is None:
+            summary = compute(options, task, problem, folder)
+    if options.as_json:
+        print(json.dumps(summary, allow_nan=False))
+        return
+    console = plain_console()
+    console.print("\n" + sentence(summary) + "\n")
+    console.print(table(summary))
+    console.print("\nloss is the cross entropy, accuracy the share of rows whose class is predicted.\n")
+    show_end(summary, f"the rows that {summary['method']} keeps", options.out, SHOWN, before, console)
+
+
+def load(options: Options) -> Task:
+    """The features as numbers and the classes as text, with a validation part split off where none is given."""
+    read = tables.read(options.train, options.header)
+    features, target = read.roles(options.target, options.ignore)
+    X, y = read.numbers(features), read.labels(target)
+    rows, split_off = np.arange(len(read)), None
+    columns = [*features, target]
+
+    def others(files: list[Path]) -> Part:
+        parts = tables.read_each(files, read, columns, options.header)
+        return np.concatenate([it.numbers(features) for it in parts]), np.concatenate([it.labels(target) for it in parts])
+
+    if options.validation:
+        validation = others(options.validation)
+    else:
+        rows, held = tables.split(len(read), options.validation_fraction, options.seed, "TRAIN", "give --validation")
+        # A class that only has rows to validate on could not be learnt.
+        held = held[np.isin(y[held], y[rows])]
+        validation, split_off = (X[held], y[held]), held.tolist()
+    test = others(options.test) if options.test else None
+    return Task(read, features, target, rows, split_off, (X[rows], y[rows]), validation, test)
+
+
+def identity(options: Options, task: Task, problem: SoftmaxDistillation) -> dict[str, Any]:
+    """All that the numbers of a run depend on."""
+    test = () if task.test is None else (task.test[0], np.char.encode(task.test[1], "utf-8").view(np.uint8))
+    return {
+        "mixbin": __version__,
+        "task": "classification",
+        "data": problem.fingerprint(),
+        "test": digest(*test) if test else None,
+        "columns": [*task.features, task.target],
+        "method": options.method,
+        "seed": options.seed,
+        "max_evaluations": options.max_evaluations,
+    }
+
+
+def compute(options: Options, task: Task, problem: SoftmaxDistillation, folder: RunFolder) -> dict[str, Any]:
+    """Run the methods, penalize first, and leave everything in the folder."""
+    runs = solve_all(
+        options.method,
+        problem,
+        folder,
+        seed=options.seed,
+        max_evaluations=options.max_evaluations,
+        quiet=options.as_json,
+        polish=POLISH,
+    )
+    method, main, _ = runs[-1]
+    if not main.theta.any():
+        typer.echo(f"mixbin: {method} keeps no row, so there is no model; use --method penalize in another --out", err=True)
+        raise typer.Exit(EXIT_UNSOLVED)
+    everything = np.ones(len(task.rows), dtype=bool)
+    lines = [line("all rows", task, problem, everything, runs[-1].result.lam)]
+    for it in runs:
+        how = {"status": it.result.status.value, "evaluations": it.result.n_evaluations, "seconds": round(it.seconds, 3)}
+        lines.append(line(it.method, task, problem, it.result.theta, it.result.lam) | how)
+    summary = {
+        "train": str(options.train),
+        "task": "classification",
+        "target": task.target,
+        "classes": problem.classes.tolist(),
+        "features": len(task.features),
+        "rows": len(task.rows),
+        "validation_rows": len(task.validation[0]),
+        "test_rows": None if task.test is None else len(task.test[0]),
+        "budget": None if options.budget is None else int(getattr(problem.theta_set, "k", len(task.rows))),
+        "alpha": problem.alpha,
+        "seed": options.seed,
+        "method": method,
+        "methods": lines,
+        "certificate": None if main.certificate is None else str(main.certificate),
+        "files": {name: str(options.out / name) for name in SHOWN},
+        "validation_split": task.split_off,
+        "identity": identity(options, task, problem),
+    }
+    files = {
+        "selected.csv": listed(task, np.flatnonzero(main.theta), main),
+        "dropped.csv": listed(task, np.flatnonzero(main.theta == 0), None),
+        "model.json": json_text(model(task, problem, main)),
+    }
+    folder.finish(summary, main, files)
+    return summary
+
+
+def line(method: str, task: Task, problem: SoftmaxDistillation, theta: NDArray[Any], lam: Floats) -> dict[str, Any]:
+    """Loss and accuracy of the model trained on the chosen rows; None where no row is chosen or there is no test set."""
+    out: dict[str, Any] = {
+        "method": method,
+        "rows": int(np.count_nonzero(theta)),
+        "status": None,
+        "evaluations": 1,
+        "seconds": 0.0,
+    }
+    for name, part in (("validation", task.validation), ("test", task.test)):
+        loss = accuracy = None
+        if part is not None and theta.any():
+            coef, intercept = problem.model(theta, lam)
+            scores = part[0] @ coef.T + intercept
+            accuracy = float(np.mean(problem.classes[scores.argmax(axis=1)] == part[1]))
+            known = np.isin(part[1], problem.classes)
+            if known.all():
+                own = np.searchsorted(problem.classes, part[1])
+                loss = float(np.mean(np.logaddexp.reduce(scores, axis=1) - scores[np.arange(len(own)), own]))
+        out |= {f"{name}_loss": loss, f"{name}_accuracy": accuracy}
+    return out
+
+
+def model(task: Task, problem: SoftmaxDistillation, result: Result) -> dict[str, Any]:
+    """The classifier: scores are intercept + coef x, the largest wins."""
+    coef, intercept = problem.model(result.theta, result.lam)
+    return {
+        "target": task.target,
+        "classes": problem.classes.tolist(),
+        "features": task.features,
+        "intercept": intercept.tolist(),
+        "coef": coef.tolist(),
+        "alpha": problem.alpha if isinstance(problem.alpha, float) else float(result.lam),
+        "candidate_rows": len(task.rows),
+        "selected_rows": int(np.count_nonzero(result.theta)),
+    }
+
+
+def listed(task: Task, chosen: NDArray[np.intp], result: Result | None) -> str:
+    """These candidate rows as they were, after their row numbers (and weights, where they are fractions)."""
+    rows = task.rows[chosen]
+    first: list[list[Any]] = [[int(row)] for row in rows]
+    header = ["row"]
+    if result is not None and result.theta.dtype != np.bool_:
+        header.append("weight")
+        first = [[*cells, weight] for cells, weight in zip(first, result.theta[chosen].tolist(), strict=True)]
+    body = ([*before, *cells] for before, cells in zip(first, task.table.rows(rows), strict=True))
+    return csv_text([*header, *task.table.names], body)
+
+
+def sentence(summary: dict[str, Any]) -> str:
+    """The task."""
+    k, m = summary["budget"], summary["rows"]
+    name = Path(summary["train"]).name
+    keep = f"keep {k:,} of {m:,} rows of {name}" if k is not None else f"of {m:,} rows of {name} drop those whose label does harm"
+    split_off = " split off at random" if summary["validation_split"] is not None else ""
+    return (
+        f"The task: {keep}, such that a logistic regression trained on the rest predicts column {summary['target']!r} "
+        f"({len(summary['classes'])} classes) best on {summary['validation_rows']:,} validation rows{split_off}."
+    )
+
+
+def table(summary: dict[str, Any]) -> "Table":
+    """One line per method."""
+    shown = {
+        "validation_loss": "validation\nloss",
+        "validation_accuracy": "validation\naccuracy",
+        "test_accuracy": "test\naccuracy",
+    }
+    if summary["test_rows"] is None:
+        del shown["test_accuracy"]
+    out = empty_table("method", *shown.values(), "rows", "status", "evals", "seconds")
+    for it in summary["methods"]:
+        cells = ["-" if it[name] is None else f"{it[name]:.4g}" for name in shown]
+        status = (it["status"] or "reference").lower()
+        out.add_row(it["method"], *cells, f"{it['rows']:,}", status, f"{it['evaluations']:,}", f"{it['seconds']:.2f}")
+    return out

@@ -1,0 +1,227 @@
+"""Logistic regression on the rows worth keeping, or with the labels worth trusting, as a scikit-learn estimator."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from mixbin import _validate as check
+from mixbin._validate import Floats
+from mixbin.errors import InvalidInput
+from mixbin.estimators._common import ROUNDING, check_both, check_some_row, generator, saying, solve, split_rows
+from mixbin.problems import SoftmaxDistillation
+
+POLISH = 50
+"""Evaluations that polish may use: the path ends binary and nearly as good, and trying single rows takes a training run each."""
+
+
+class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Logistic regression trained on the rows that predict a validation set best; wrong labels are left out.
+
+    Parameters
+    ----------
+    budget : int, float or None, default=None
+        How many rows to keep: a count, or a fraction in (0, 1] of the candidate rows, rounded half up. None leaves it to the
+        validation loss how many: label cleaning without knowing how many labels are wrong.
+    alpha : float, pair of floats or None, default=None
+        The strength of the penalty. A number fixes it; None is 0.03 times the mean variance of the columns of X; a pair
+        (low, high) is a range in which it is optimised together with the rows, which tells wrong labels less well.
+    temperature : float, default=3.0
+        Divides the scores in the validation loss: above 1, all validation rows count and not just those near a border.
+    method : {"penalize", "top-k", "simple", "relax"}, default="penalize"
+        How the rows are chosen: by ``relax_and_penalize``, or by a baseline that relaxes the choice to weights and then keeps
+        the largest ("top-k"), those of at least one half ("simple", which may miss the budget), or all weights ("relax").
+    validation_fraction : float, default=0.2
+        The fraction of the rows that is split off for validation when ``fit`` gets no validation set, each class alike. Labels
+        of validation rows are trusted: clean rows passed as X_val are worth more.
+    random_state : int, RandomState instance or None, default=None
+        Draws the split and the starts of the method. Pass an int for the same result every time.
+    max_evaluations : int or None, default=None
+        How often the method may train and validate a model. None leaves it to the method.
+    verbose : bool, default=False
+        Show the progress on a terminal.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+        The classes, sorted.
+    support_ : bool array of shape (n_samples,)
+        Which rows of X the model was trained on; False for rows split off for validation.
+    weights_ : float array of shape (n_samples,)
+        The weight of each row of X: 1 where selected and 0 elsewhere, or anything between with ``method="relax"``.
+    alpha_ : float
+        The strength of the penalty, fixed or found.
+    coef_ : array of shape (n_classes, n_features), or (1, n_features) for two classes
+        The coefficients.
+    intercept_ : array of shape (n_classes,), or (1,) for two classes
+        The constant terms.
+    result_ : Result
+        What the method handed back: value, status, certificate and trace. Its theta is over the candidate rows.
+    n_features_in_ : int
+        The number of features seen by ``fit``.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Their names, where X has them.
+
+    See Also
+    --------
+    mixbin.SoftmaxDistillation : The problem that is solved.
+    mixbin.DistillationRegressor : The same for numbers instead of classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixbin import DistillationClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X, X_val = rng.normal(size=(100, 2)), rng.normal(size=(50, 2))
+    >>> y, y_val = (np.where(A[:, 0] > 0, "right", "left") for A in (X, X_val))
+    >>> wrong = np.argsort(-np.abs(X[:, 0]))[:10]
+    >>> y[wrong] = np.where(X[wrong, 0] > 0, "left", "right")
+    >>> model = DistillationClassifier(random_state=0).fit(X, y, X_val, y_val)
+    >>> bool(model.support_[wrong].any()), bool(model.score(X_val, y_val) > 0.95)
+    (False, True)
+    """
+
+    def __init__(
+        self,
+        budget: int | float | None = None,
+        alpha: float | tuple[float, float] | None = None,
+        temperature: float = 3.0,
+        method: str = "penalize",
+        validation_fraction: float = 0.2,
+        random_state: int | np.random.RandomState | None = None,
+        max_evaluations: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.budget = budget
+        self.alpha = alpha
+        self.temperature = temperature
+        self.method = method
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+        self.max_evaluations = max_evaluations
+        self.verbose = verbose
+
+    def fit(self, X: ArrayLike, y: ArrayLike, X_val: ArrayLike | None = None, y_val: ArrayLike | None = None) -> Self:
+        """Choose the rows and train on them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows to choose from and, without a validation set, to validate on.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        X_val : array-like of shape (n_validation, n_features), default=None
+            Rows to validate on. Then all rows of X are candidates.
+        y_val : array-like of shape (n_validation,), default=None
+            Their classes.
+
+        Returns
+        -------
+        self : DistillationClassifier
+        """
+        check.choice("method", self.method, ("penalize", *ROUNDING))
+        fraction, remedy = self.validation_fraction, "0.2 splits off a fifth of the rows"
+        check.real("validation_fraction", fraction, low=0, high=1, open_low=True, open_high=True, remedy=remedy)
+        check.flag("verbose", self.verbose)
+        rng = generator(self.random_state)
+        check_both(X_val, y_val)
+
+        split = X_val is None
+        table, labels = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2 if split else 1)
+        check_classification_targets(labels)
+        self.classes_, counts = np.unique(labels, return_counts=True)
+        if len(self.classes_) < 2:
+            raise InvalidInput(f"y must hold at least two classes, got one class only, {self.classes_[0]!r}; add rows of another")
+        if split:
+            candidates, held_out = self._split(labels, counts, rng)
+            data = table[candidates], labels[candidates], table[held_out], labels[held_out]
+        else:
+            candidates = np.arange(len(table))
+            data = table, labels, *self._validation_set(X_val, y_val)
+        problem = SoftmaxDistillation(*data, budget=self.budget, alpha=self.alpha, temperature=self.temperature)
+
+        result = solve(self, problem, rng, polish=POLISH)
+        weights = result.theta.astype(np.float64)
+        check_some_row(self.method, weights)
+        self.result_ = result
+        self.weights_ = np.zeros(len(table))
+        self.weights_[candidates] = weights
+        self.support_ = self.weights_ > 0
+        self.alpha_ = problem.alpha if isinstance(problem.alpha, float) else float(result.lam)
+        coef, intercept = problem.model(weights, result.lam)
+        if len(self.classes_) == 2:
+            coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
+        self.coef_, self.intercept_ = coef, intercept
+        return self
+
+    def decision_function(self, X: ArrayLike) -> Floats:
+        """The scores of rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes), or (n_samples,) for two classes
+        """
+        check_is_fitted(self)
+        table = validate_data(self, X, reset=False, dtype=np.float64)
+        scores = np.asarray(table @ self.coef_.T + self.intercept_)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict_proba(self, X: ArrayLike) -> Floats:
+        """The class probabilities of rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        array of shape (n_samples, n_classes)
+        """
+        scores = self.decision_function(X)
+        return np.asarray(softmax(np.column_stack([np.zeros(len(scores)), scores]) if scores.ndim == 1 else scores, axis=1))
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Predict the classes of rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        array of shape (n_samples,)
+        """
+        scores = self.decision_function(X)
+        return np.asarray(self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)])
+
+    def _split(
+        self, labels: NDArray[Any], counts: NDArray[np.intp], rng: np.random.RandomState
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Each class alike, where there are rows enough for that; a class with one row stays among the candidates."""
+        rows, K = len(labels), len(counts)
+        held = int(np.ceil(self.validation_fraction * rows))
+        if counts.min() >= 2 and min(held, rows - held) >= K:
+            return split_rows(rows, self.validation_fraction, rng, labels)
+        candidates, held_out = split_rows(rows, self.validation_fraction, rng)
+        lost = ~np.isin(labels[held_out], labels[candidates])
+        return np.concatenate([candidates, held_out[lost]]), held_out[~lost]
+
+    def _validation_set(self, X_val: Any, y_val: Any) -> tuple[Floats, NDArray[Any]]:
+        """The validation set that was passed, with the columns of X."""
+        with saying("X_val must be a table of numbers with the columns of X"):
+            table = check_array(X_val, dtype=np.float64, input_name="X_val", estimator=self)
+            validate_data(self, X_val, reset=False, skip_check_array=True)
+        with saying("y_val must be an array of classes"):
+            labels = check_array(y_val, ensure_2d=False, dtype=None, input_name="y_val", estimator=self)
+        return table, labels

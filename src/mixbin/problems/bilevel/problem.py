@@ -1,0 +1,272 @@
+"""``bilevel``: two JAX functions and two sets, as a Problem. Compiled once; float64 inside, the user's JAX setting untouched."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mixbin import _validate as check
+from mixbin._validate import Floats
+from mixbin.errors import DivergedError, InvalidInput
+from mixbin.problem import Evaluation, Indices, Warm
+from mixbin.problems.bilevel._jax import double, need_jax
+from mixbin.problems.bilevel.hypergradient import Implicit, Unrolled
+from mixbin.problems.bilevel.lower import FixedPoint, LowerLevel, Minimise, Model, OwnSolver
+from mixbin.sets import BinarySet, Box
+
+Function = Callable[[Any, Any, Any], Any]
+
+
+class BilevelProblem:
+    """What ``bilevel`` returns: G(theta, lam) = outer(w(theta, lam), theta, lam), with its hypergradient."""
+
+    def __init__(
+        self,
+        outer: Function,
+        inner: Function | None,
+        w0: Any,
+        theta_set: BinarySet,
+        lam_set: Box,
+        lower: Minimise | FixedPoint | OwnSolver,
+        hypergradient: Implicit | Unrolled,
+    ) -> None:
+        import jax
+        from jax.flatten_util import ravel_pytree
+
+        self.theta_set, self.lam_set, self.lower, self.hypergradient = theta_set, lam_set, lower, hypergradient
+        self.n_compiled = 0
+        """How often JAX has traced an evaluation: once with and once without gradient, whatever the points."""
+        with double():
+            flat, unravel = ravel_pytree(_doubles(w0))
+            self._w0 = np.asarray(flat)
+            self._unravel = unravel
+            model = Model(None if inner is None else _scalar("inner", inner, unravel), self._w0.size, unravel)
+            self._lower: LowerLevel = lower.bind(model)
+            self._outer = _scalar("outer", outer, unravel)
+            self._with_gradient = jax.jit(self._compiled(self._outer))
+            self._value = jax.jit(self._value_only)
+            self._check_once()
+
+    def evaluate(self, theta: Floats, lam: Floats, *, warm: Warm | None = None, gradient: bool = True) -> Evaluation:
+        """G and its hypergradient at (theta, lam), the lower level started from ``warm`` where that is of use."""
+        start = self._start(warm)
+        with double():
+            if not gradient:
+                value, w, steps, residual = self._value(start, theta, lam)
+                return Evaluation(float(value), None, None, self._warm(w), self._info(float(residual), float(steps)))
+            return self._evaluation(self._with_gradient(start, theta, lam))
+
+    def model(self, theta: Floats, lam: Any = ()) -> Any:
+        """The w that belongs to (theta, lam), with the shapes of w0, in NumPy arrays."""
+        import jax
+
+        theta = check.array("theta", np.asarray(theta, dtype=np.float64), shape=self.theta_set.shape)
+        lam = check.array("lam", lam, shape=self.lam_set.shape)
+        w = self.evaluate(theta, lam, gradient=False).warm["w"]
+        with double():
+            return jax.tree.map(np.asarray, self._unravel(w))
+
+    def _compiled(self, outer: Function) -> Callable[[Any, Any, Any], tuple[Any, ...]]:
+        """One evaluation with gradient, to be compiled as a whole."""
+        derivatives = self.hypergradient.bind(outer, self._lower, self._w0.size)
+
+        def evaluation(start: Any, theta: Any, lam: Any) -> tuple[Any, ...]:
+            self.n_compiled += 1  # runs while JAX traces, never after
+            got = derivatives(start, theta, lam)
+            return (*got, self._residual(got.w, theta, lam))
+
+        return evaluation
+
+    def _value_only(self, start: Any, theta: Any, lam: Any) -> tuple[Any, ...]:
+        self.n_compiled += 1
+        w, steps = self._solved(start, theta, lam)
+        return self._outer(w, theta, lam), w, steps, self._residual(w, theta, lam)
+
+    def _solved(self, start: Any, theta: Any, lam: Any) -> tuple[Any, Any]:
+        if isinstance(self.hypergradient, Unrolled):
+            assert self._lower.unroll is not None
+            return self._lower.unroll(start, theta, lam, self.hypergradient.q), self.hypergradient.q
+        return self._lower.solve(start, theta, lam)
+
+    def _residual(self, w: Any, theta: Any, lam: Any) -> Any:
+        import jax.numpy as jnp
+
+        return jnp.max(jnp.abs(self._lower.residual(w, theta, lam)), initial=0.0)
+
+    def _evaluation(self, got: tuple[Any, ...]) -> Evaluation:
+        value, grad_theta, grad_lam, w, steps, unsolved, residual = got
+        info = self._info(float(residual), float(steps)) | {"linear_residual": float(unsolved)}
+        return Evaluation(float(value), np.asarray(grad_theta), np.asarray(grad_lam), self._warm(w), info)
+
+    def _start(self, warm: Warm | None) -> Floats:
+        """Where the lower level starts: unrolled steps always from w0, else G would depend on the path."""
+        if not warm or "w" not in warm or isinstance(self.hypergradient, Unrolled):
+            return self._w0
+        return check.array("warm['w']", warm["w"], shape=self._w0.shape, remedy="pass the warm of an evaluation")
+
+    def _warm(self, w: Any) -> Warm:
+        return {"w": np.asarray(w)}
+
+    def _info(self, residual: float, steps: float) -> dict[str, float]:
+        """What goes to the trace; an error where the lower level ended far from its solution."""
+        converged = residual <= self.lower.tol
+        if not residual <= self.lower.limit and not isinstance(self.hypergradient, Unrolled):
+            what = "moves by" if isinstance(self.lower, FixedPoint) else "has a gradient of"
+            remedy = (
+                "raise max_steps, take another solver, or make inner better conditioned (a stronger penalty on w, rescaled data)"
+            )
+            raise DivergedError(
+                f"the lower level has not converged: after {steps:g} steps w still {what} {residual:.3g}, above limit = "
+                f"{self.lower.limit:g}; {remedy}; a larger limit in lower accepts it"
+            )
+        return {"lower_steps": steps, "lower_residual": residual, "lower_converged": float(converged)}
+
+    def _check_once(self) -> None:
+        """Trace the functions at the centre: shapes that do not fit are told before any work is done."""
+        import jax
+
+        theta, lam = self.theta_set.start(), self.lam_set.start()
+        jax.eval_shape(lambda w, t, s: self._solved(w, t, s), self._w0, theta, lam)
+        jax.eval_shape(self._outer, self._w0, theta, lam)
+
+
+class BilevelSum(BilevelProblem):
+    """A bilevel problem whose outer objective is a mean over terms, for Saga and StochasticGradient."""
+
+    def __init__(self, outer_terms: Callable[[Any, Any, Any, Any], Any], n_terms: int, *args: Any) -> None:
+        import jax
+
+        super().__init__(*args)
+        self.n_terms = n_terms
+
+        def evaluation(start: Any, theta: Any, lam: Any, terms: Any) -> tuple[Any, ...]:
+            mean = _scalar("outer_terms", lambda w, t, s: outer_terms(w, t, s, terms), self._unravel)
+            return self._compiled(mean)(start, theta, lam)
+
+        with double():
+            self._terms = jax.jit(evaluation)
+
+    def evaluate_terms(self, theta: Floats, lam: Floats, terms: Indices, *, warm: Warm | None = None) -> Evaluation:
+        """The mean over these terms; compiled once for each number of them."""
+        terms = np.asarray(terms)
+        if terms.ndim != 1 or terms.size == 0 or terms.dtype.kind not in "iu" or terms.min() < 0 or terms.max() >= self.n_terms:
+            raise check.fail("terms", terms, f"whole numbers from 0 to {self.n_terms - 1} in one dimension, at least one")
+        with double():
+            return self._evaluation(self._terms(self._start(warm), theta, lam, terms))
+
+
+def bilevel(
+    outer: Function,
+    inner: Function | None,
+    w0: Any,
+    *,
+    theta_set: BinarySet,
+    lam_set: Box | None = None,
+    lower: Any = None,
+    hypergradient: Implicit | Unrolled | None = None,
+    outer_terms: Callable[[Any, Any, Any, Any], Any] | None = None,
+    n_terms: int | None = None,
+) -> BilevelProblem:
+    """A Problem from two objectives in JAX: min outer(w, theta, lam) over the sets, where w = argmin inner(., theta, lam).
+
+    Parameters
+    ----------
+    outer : callable
+        ``outer(w, theta, lam)``: the validation loss, one number. It closes over its data; NumPy arrays stay float64.
+    inner : callable or None
+        ``inner(w, theta, lam)``: the training objective, one number, smooth, with an isolated minimiser in w. None when ``lower``
+        is a FixedPoint.
+    w0 : pytree of arrays
+        Where training starts from, and the shapes of w: an array, or dictionaries, lists and tuples of arrays.
+    theta_set : BinarySet
+        Where the yes/no variables live; functions see theta with its shape, relaxed to [0, 1].
+    lam_set : Box, optional
+        Where the continuous hyperparameters live; without it, lam has shape (0,).
+    lower : optional
+        How w is found: ``Minimise(...)``, which is the default (an optimistix minimiser alone means ``Minimise`` with it),
+        ``FixedPoint(step)`` for a map of your own, or ``OwnSolver(solve)``.
+    hypergradient : Implicit or Unrolled, optional
+        How the gradient looks through training; ``Implicit()`` by default.
+    outer_terms : callable, optional
+        ``outer_terms(w, theta, lam, idx)``: the mean of outer over the terms ``idx``, for stochastic solvers; needs ``n_terms``.
+    n_terms : int, optional
+        How many terms there are.
+
+    Returns
+    -------
+    BilevelProblem
+        For ``relax_and_penalize`` and all other methods; ``problem.model(theta, lam)`` is the trained w.
+
+    Examples
+    --------
+    >>> import numpy as np, mixbin as mb
+    >>> noisy = np.array([1.0, 1.1, 0.9, 8.0])  # three of four measurements, such that their mean is near 1
+    >>> problem = mb.bilevel(
+    ...     outer=lambda w, theta, lam: (w - 1.0) ** 2,
+    ...     inner=lambda w, theta, lam: (theta * (w - noisy) ** 2).sum(),
+    ...     w0=0.0,
+    ...     theta_set=mb.Budget(4, 3),
+    ... )
+    >>> mb.relax_and_penalize(problem, seed=0).theta
+    array([ True,  True,  True, False])
+    """
+    need_jax()
+    for name, function in (("outer", outer), ("inner", inner)):
+        if not callable(function) and not (name == "inner" and function is None):
+            raise check.fail(name, function, "a function of (w, theta, lam) that returns one number")
+    if not isinstance(theta_set, BinarySet):
+        raise check.fail("theta_set", theta_set, "a set of binary variables", "such as Budget(100, 10) or Hypercube(20)")
+    if lam_set is not None and not isinstance(lam_set, Box):
+        raise check.fail("lam_set", lam_set, "a Box or None", "such as Box(0.0, 1.0)")
+    if hypergradient is not None and not isinstance(hypergradient, (Implicit, Unrolled)):
+        raise check.fail("hypergradient", hypergradient, "Implicit(...), Unrolled(...) or None")
+    if (outer_terms is None) != (n_terms is None):
+        raise InvalidInput("outer_terms and n_terms must be given together; pass both or none of them")
+    made = _lower(lower)
+    parts = outer, inner, w0, theta_set, Box.empty() if lam_set is None else lam_set, made, hypergradient or Implicit()
+    if outer_terms is None:
+        return BilevelProblem(*parts)
+    if not callable(outer_terms):
+        raise check.fail("outer_terms", outer_terms, "a function of (w, theta, lam, idx)")
+    return BilevelSum(outer_terms, check.whole("n_terms", n_terms, low=1), *parts)
+
+
+def _lower(lower: Any) -> Minimise | FixedPoint | OwnSolver:
+    import optimistix as optx
+
+    if lower is None:
+        return Minimise()
+    if isinstance(lower, optx.AbstractMinimiser):
+        return Minimise(lower)
+    if not isinstance(lower, (Minimise, FixedPoint, OwnSolver)):
+        must = "an optimistix minimiser, Minimise(...), FixedPoint(step) or OwnSolver(solve)"
+        raise check.fail("lower", lower, must, "such as optimistix.LBFGS(rtol=1e-8, atol=1e-8)")
+    return lower
+
+
+def _doubles(w0: Any) -> Any:
+    """w0 with all its arrays in float64."""
+    import jax
+
+    leaves, shape = jax.tree.flatten(w0)
+    if not leaves:
+        raise check.fail("w0", w0, "an array or a pytree of arrays, not empty", "such as numpy.zeros(10)")
+    return jax.tree.unflatten(shape, [np.array(check.array("w0", np.asarray(leaf))) for leaf in leaves])
+
+
+def _scalar(name: str, function: Function, unravel: Callable[[Any], Any]) -> Function:
+    """The function of the flat w, checked to return one real number."""
+    import jax.numpy as jnp
+
+    def checked(w: Any, theta: Any, lam: Any) -> Any:
+        value = jnp.asarray(function(unravel(w), theta, lam))
+        if value.shape != () or value.dtype.kind != "f":
+            raise check.fail(
+                f"the return value of {name}",
+                f"shape {value.shape}, dtype {value.dtype}",
+                "one real number",
+                "add .sum() or .mean()",
+            )
+        return value.astype(jnp.float64)
+
+    return checked

@@ -1,0 +1,137 @@
+"""Multinomial logistic regression with weighted rows: Newton's method, its linear systems by preconditioned conjugate gradients.
+
+The model B of shape (K, q) minimises f(B) = 1/m sum_i v_i (log sum_k exp(B_k z_i) - B_{y_i} z_i) + alpha/2 |B|^2. With p_i the
+class probabilities at row i, its Hessian applied to D is 1/m sum_i v_i (diag p_i - p_i p_i') D z_i z_i' + alpha D: two thin
+products over the rows, and never a matrix of K q columns.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_solve
+
+from mixbin._validate import Floats
+
+Codes = NDArray[np.intp]
+
+MOST_STEPS = 60
+"""Newton steps, at most; each takes as many products as its linear system needs."""
+MOST_PRODUCTS = 1_000
+"""Conjugate gradient steps per linear system, at most."""
+FORCING = 0.1
+"""A Newton system is solved to this share of the gradient, and more exactly the nearer the end."""
+TOL = 1e-9
+"""The model is trained when no entry of the gradient is above this, relative to the scale of what it is summed from."""
+SUFFICIENT, ROUNDING = 1e-4, 1e-13
+"""Armijo's test, and the promised fall, relative to f, below which it only sees rounding."""
+
+
+class Trained(NamedTuple):
+    """The lower level's solution."""
+
+    B: Floats
+    P: Floats
+    """Class probabilities of the rows with weight, (rows, K)."""
+    steps: int
+    residual: float
+    """The largest entry of the gradient, relative to its scale."""
+
+
+class Multinomial:
+    """The training objective f at one (v, alpha), over the rows with weight."""
+
+    def __init__(self, Z: Floats, y: Codes, v: Floats, alpha: float, m: int) -> None:
+        self.Z, self.y, self.alpha = Z, y, alpha
+        self.weights = v / m
+        self.scale = float(self.weights @ np.abs(Z).max(axis=1)) or 1.0
+        self._at = np.arange(len(y)), y
+
+    def value(self, B: Floats) -> tuple[float, Floats]:
+        """F and the class probabilities."""
+        loss, P = losses(self.Z @ B.T, self.y)
+        return float(self.weights @ loss) + 0.5 * self.alpha * float(np.vdot(B, B)), P
+
+    def gradient(self, B: Floats, P: Floats) -> Floats:
+        """df/dB."""
+        miss = P * self.weights[:, None]
+        miss[self._at] -= self.weights
+        return np.asarray(miss.T @ self.Z + self.alpha * B)
+
+    def solve(self, P: Floats, rhs: Floats, start: Floats | None, share: float) -> Floats:
+        """H^-1 rhs with the Hessian at these probabilities, to ``share`` of rhs, by conjugate gradients.
+
+        The preconditioner is one block for all classes, with (diag p - p p') replaced by its mean diagonal.
+        """
+        weighted = P * self.weights[:, None]
+
+        def product(D: Floats) -> Floats:
+            Q = self.Z @ D.T
+            Q -= np.einsum("ik,ik->i", P, Q)[:, None]
+            Q *= weighted
+            return np.asarray(Q.T @ self.Z + self.alpha * D)
+
+        spread = self.weights * (1.0 - np.einsum("ik,ik->i", P, P)) / P.shape[1]
+        M = (self.Z * spread[:, None]).T @ self.Z
+        M[np.diag_indices(len(M))] += self.alpha
+        factor = (np.linalg.cholesky(M).T, False)
+        return conjugate_gradients(product, lambda R: np.asarray(cho_solve(factor, R.T, check_finite=False).T), rhs, start, share)
+
+    def train(self, B: Floats) -> Trained:
+        """Newton's method from ``B`` until no entry of the gradient is above TOL of its scale, or rounding ends it."""
+        value, P = self.value(B)
+        g = self.gradient(B, P)
+        residual = float(np.abs(g).max()) / self.scale
+        for step in range(MOST_STEPS):
+            if residual <= TOL:
+                return Trained(B, P, step, residual)
+            share = max(min(FORCING, residual**0.5), 0.1 * TOL / residual)
+            D = -self.solve(P, g, None, share)
+            slope, t = float(np.vdot(g, D)), 1.0
+            there, P_there = self.value(B + D)
+            # Near the end the fall is below the rounding of f: then the step is right as it is.
+            while there > value + SUFFICIENT * t * slope and -t * slope > ROUNDING * abs(value):
+                t *= 0.5
+                there, P_there = self.value(B + t * D)
+            B, value, P = B + t * D, there, P_there
+            g = self.gradient(B, P)
+            residual = float(np.abs(g).max()) / self.scale
+        return Trained(B, P, MOST_STEPS, residual)
+
+
+def losses(scores: Floats, y: Codes) -> tuple[Floats, Floats]:
+    """The cross entropy of each row and its class probabilities; ``scores`` is overwritten."""
+    scores -= scores.max(axis=1, keepdims=True)
+    own = scores[np.arange(len(y)), y].copy()
+    P = np.exp(scores, out=scores)
+    total = P.sum(axis=1)
+    P /= total[:, None]
+    return np.log(total) - own, P
+
+
+def conjugate_gradients(
+    product: Callable[[Floats], Floats],
+    precondition: Callable[[Floats], Floats],
+    rhs: Floats,
+    start: Floats | None,
+    share: float,
+) -> Floats:
+    """X with |H x - rhs| <= share |rhs| in the norm of the preconditioner."""
+    x = np.zeros_like(rhs) if start is None else start.copy()
+    r = rhs.copy() if start is None else rhs - product(x)
+    s = precondition(r)
+    rs = float(np.vdot(r, s))
+    scale = float(np.vdot(rhs, precondition(rhs))) if start is not None else rs
+    d = s
+    for _ in range(MOST_PRODUCTS):
+        if rs <= share * share * scale:
+            break
+        Hd = product(d)
+        a = rs / float(np.vdot(d, Hd))
+        x += a * d
+        r -= a * Hd
+        s = precondition(r)
+        before, rs = rs, float(np.vdot(r, s))
+        d = s + (rs / before) * d
+    return x

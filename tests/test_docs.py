@@ -1,0 +1,40 @@
+"""The pages of docs/ and the programs of examples/ do what they say."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def example(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_your_own_model(capsys):
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "your-own-model.md").read_text(), flags=re.S)
+    assert len(code.splitlines()) < 40
+    names = {}
+    exec(code, names)
+    assert "BINARY" in capsys.readouterr().out
+    assert names["result"].theta.sum() == 40
+    assert names["result"].theta[names["spoilt"]].sum() <= 3
+
+
+def test_label_cleaning():
+    score, before, after, _ = example("label_cleaning").clean(0.3, seed=0, n_train=300, n_val=150)
+    assert score > 0.85
+    assert after > before
+
+
+def test_ridge_in_ten_lines():
+    written, known = example("ridge_in_ten_lines").problems(rows=60, budget=6)
+    theta, lam = known.theta_set.start(np.random.default_rng(0)), known.lam_set.start()
+    a, b = known.evaluate(theta, lam), written.evaluate(theta, lam)
+    np.testing.assert_allclose(b.value, a.value, rtol=1e-8)
+    np.testing.assert_allclose(b.grad_theta, a.grad_theta, rtol=1e-8, atol=1e-10)
