@@ -11,12 +11,13 @@ import typer
 from numpy.typing import NDArray
 
 from mixbin._digest import digest
+from mixbin._files import csv_text, json_text
 from mixbin._validate import Floats
 from mixbin._version import __version__
 from mixbin.cli import tables
 from mixbin.cli.distill import EXIT_UNSOLVED, Options, check_options
 from mixbin.cli.report import empty_table, plain_console, show_end, spinner
-from mixbin.cli.run_folder import RunFolder, csv_text, json_text
+from mixbin.cli.run_folder import RunFolder
 from mixbin.cli.solving import resumable, solve_all
 from mixbin.problems import SoftmaxDistillation
 from mixbin.result import Result
