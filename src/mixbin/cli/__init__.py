@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from mixbin._version import __version__
+from mixbin.cli.typed import remember
 from mixbin.errors import DivergedError, InvalidInput
 
 EXIT_UNSOLVED, EXIT_BAD_INPUT = 1, 2
@@ -21,6 +22,7 @@ class OneLineErrors(TyperGroup):
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the command and leave with its exit code."""
         kwargs["standalone_mode"] = False
+        remember(kwargs.get("args", args[0] if args else None))
         try:
             code = super().main(*args, **kwargs)
         except InvalidInput as error:
@@ -45,7 +47,6 @@ def _complain(message: str, code: int) -> int:
 app = typer.Typer(
     name="mixbin",
     cls=OneLineErrors,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -328,6 +329,23 @@ def reproduce(
             as_json=json,
         )
     )
+
+
+@app.command(epilog="Example: mixbin report run")
+def report(
+    folder: Annotated[
+        Path, typer.Argument(metavar="RUN_DIR", help="What --out of a command named, or a folder of such folders.")
+    ],
+    json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of where the page is.")] = False,
+) -> None:
+    """Write the page of a run, or of a folder of runs, from what the commands left there.
+
+    The page is one HTML file that works without a network: report.html of a
+    run, index.html of a folder of runs.
+    """
+    from mixbin.cli.pages import run
+
+    run(folder, as_json=json)
 
 
 def parse_budget(text: str) -> int | float:

@@ -2,7 +2,6 @@
 
 import json
 import time
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -88,7 +87,7 @@ def run(budget: int | float, alpha: float | None, seed: int, *, as_json: bool) -
         check.real(
             "--alpha", alpha, low=0, open_low=True, remedy="write a number such as 1e-4, or leave it out to have it chosen"
         )
-    with nullcontext() if as_json else spinner("Choosing rows ..."):
+    with spinner("Choosing rows ...", quiet=as_json):
         comparison = compare(load(seed), budget, alpha, seed)
     if as_json:
         print(json.dumps(asdict(comparison), allow_nan=False))

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 TEXTS = ("method", "status")
 
 
-def spinner(text: str) -> AbstractContextManager[Any]:
-    """A sign of life on a terminal, nothing in a pipe."""
+def spinner(text: str, *, quiet: bool = False) -> AbstractContextManager[Any]:
+    """A sign of life on a terminal, nothing in a pipe or where it should be ``quiet``."""
     from rich.console import Console
 
-    return Console(stderr=True).status(text) if sys.stdout.isatty() and sys.stderr.isatty() else nullcontext()
+    shown = not quiet and sys.stdout.isatty() and sys.stderr.isatty()
+    return Console(stderr=True).status(text) if shown else nullcontext()
 
 
 def plain_console() -> "Console":

@@ -1,7 +1,6 @@
 """``mixbin reproduce``: the tables and figures of the paper, from data to numbers and pictures."""
 
 import json
-import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,8 +13,10 @@ import typer
 from mixbin import _validate as check
 from mixbin.cli.report import plain_console
 from mixbin.cli.solving import EXIT_INTERRUPTED
+from mixbin.cli.typed import command_line
 from mixbin.errors import InvalidInput
 from mixbin.problems.group_lasso.structure import usable_cores
+from mixbin.reporting import write_report
 from mixbin.reproduction import distillation, figures, tables, writing
 from mixbin.reproduction.job import FULL, QUICK, Job, Record
 from mixbin.reproduction.plan import FIGURES, TABLES, Plan
@@ -26,6 +27,15 @@ from mixbin.reproduction.table import Table
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as Shown
+
+
+SHOWN = {
+    "report.html": "everything as a page, for a browser",
+    "README.md": "the same as text",
+    "*.md, *.csv": "the tables",
+    "*.svg": "the figures",
+    "results.json": "everything, for machines",
+}
 
 
 @dataclass(frozen=True)
@@ -64,10 +74,10 @@ def run(options: Options) -> None:
         return [record for record in found if record is not None]
 
     seconds = sum(record["job_seconds"] for record in records(jobs))
-    said = writing.about(plan, shlex.join(["mixbin", *sys.argv[1:]]), seconds)
+    said = writing.about(plan, command_line(), seconds)
     made = [tables.make(name, plan, records) for name in plan.what if name in TABLES]
     drawn = [figures.make(name, plan, records) for name in plan.what if name in FIGURES]
-    files = writing.write(options.out, said, made, drawn)
+    files = [*writing.write(options.out, said, made, drawn), write_report(options.out).name]
     if options.as_json:
         cells = {table.name: table.cells() for table in made}
         print(json.dumps({"about": said, "tables": cells, "files": [str(options.out / name) for name in files]}, allow_nan=False))
@@ -129,7 +139,9 @@ def show(said: Record, made: Sequence[Table], before: int, total: int, out: Path
         console.print()
     known = f" ({before} of them were there before)" if before else ""
     console.print(f"Size {said['size']}. Solver: {said['solver']}. {total} runs{known}. {said['machine']}.")
-    console.print(f"Written to {out}: README.md has it all; tables as .md and .csv, figures as .svg, results.json for machines.")
+    console.print(f"Written to {out}:")
+    for name, what in SHOWN.items():
+        console.print(f"  {name:<14} {what}")
 
 
 def shown(table: Table) -> "Shown":
