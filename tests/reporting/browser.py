@@ -11,7 +11,14 @@ from fcntl import F_DUPFD, fcntl
 from pathlib import Path
 
 CHROMIUM = shutil.which("chromium")
-FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe", "--hide-scrollbars")
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--remote-debugging-pipe",
+    "--hide-scrollbars",
+)
 PATIENCE = 60.0
 """Seconds to wait for an answer."""
 

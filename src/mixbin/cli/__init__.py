@@ -81,12 +81,16 @@ def demo(
     seed: Annotated[
         int, typer.Option(min=0, help="Splits the data and starts the methods; the same seed gives the same numbers.")
     ] = 0,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="The folder for the pages; what a demo left there before is replaced.")
+    ] = Path("mixbin-demo"),
     json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of the table.")] = False,
 ) -> None:
-    """Keep a tenth of a small data set and compare the methods on it, in seconds."""
+    """A tour in less than a minute: keep a tenth of a small data set, find a planted group structure, see both as pages."""
+    amount = parse_budget(budget)
     from mixbin.cli.demo import run
 
-    run(parse_budget(budget), alpha, seed, as_json=json)
+    run(amount, alpha, seed, out, as_json=json)
 
 
 class Method(StrEnum):

@@ -18,7 +18,6 @@ from mixbin._origin import origin
 from mixbin._validate import Floats
 from mixbin._version import __version__
 from mixbin.cli import tables
-from mixbin.cli.demo import best_alpha
 from mixbin.cli.report import empty_table, plain_console, show_end, spinner
 from mixbin.cli.run_folder import RunFolder
 from mixbin.cli.solving import Solved, check_limits, resumable, solve_all
@@ -202,6 +201,17 @@ def reference(task: Task, problem: RidgeDistillation) -> Line:
         "message": "nothing to choose",
     }
     return Line(method="all rows", rows=len(task.rows), alpha=alpha, **errors, **how)
+
+
+def best_alpha(problem: RidgeDistillation, theta: NDArray[np.bool_]) -> tuple[float, int]:
+    """The alpha with the least validation error for given rows, or the fixed one; and how many were tried."""
+    from scipy.optimize import minimize_scalar
+
+    if isinstance(problem.alpha, float):
+        return problem.alpha, 1
+    v, bounds = theta.astype(np.float64), np.log(problem.alpha)
+    best = minimize_scalar(lambda t: problem.evaluate(v, np.exp(t), gradient=False).value, bounds=bounds, method="bounded")
+    return float(np.exp(best.x)), int(best.nfev)
 
 
 def line(method: str, task: Task, problem: RidgeDistillation, result: Result, seconds: float) -> Line:

@@ -52,7 +52,7 @@ class RunFolder:
         if finished.exists():
             summary = read_json(finished)
             self._compare(summary.get("identity", {}), identity)
-            self._clear()
+            self.clear()
             if not (self.path / REPORT).exists():
                 write_report(self.path)
             return summary
@@ -71,7 +71,7 @@ class RunFolder:
             return [self.checkpoint.name] if self.checkpoint.exists() else []
         return [f"{self.checkpoint.name}/{file.name}" for file in self.checkpoint.iterdir() if not file.name.endswith(".part")]
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
         """Remove the checkpoint; files of others in it stay."""
         if not self.checkpoint.is_dir():
             return
@@ -110,4 +110,4 @@ class RunFolder:
         write_json(self.path / "methods.json", summary)
         # From what is in the folder now, so that a page which is written later is the same.
         write_report(self.path)
-        self._clear()
+        self.clear()

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from mixbin.reporting.blocks import Block, Listing, Page, Prose, Section, Text, isolated, isolating
 from mixbin.reporting.figures import Drawings
-from mixbin.reporting.runs import Run, certificate, methods, origin
+from mixbin.reporting.runs import Run, certificate, methods, origin, task
 from mixbin.reporting.words import ROWS
 
 MOST_ROWS = 2_000
@@ -59,8 +59,8 @@ def page(run: Run) -> Page:
 def asked(run: Run) -> Text:
     """The task in a sentence, as the command says it."""
     summary = run.summary
-    said: str = summary.get("asked", f"Keep {summary['budget']:,} of {summary['rows']:,} rows.")
-    return isolating(said, repr(summary["target"]), Path(summary["train"]).name)
+    said = summary.get("asked", f"Keep {summary['budget']:,} of {summary['rows']:,} rows.")
+    return isolating(task(said), repr(summary["target"]), Path(summary["train"]).name)
 
 
 def judged(run: Run, part: str) -> str | None:
@@ -81,10 +81,10 @@ def answer(run: Run) -> Text:
             said += f" (all {everything['rows']:,} rows: {everything[f'{part}_{kind}']:.4g})"
         parts.append(said)
     how = "weights" if run.result.theta.dtype.kind == "f" else "keeps"
-    share = line["rows"] / run.summary["rows"]
+    m = run.summary["rows"]
     return (
-        f"{line['method']} {how} {line['rows']:,} of {run.summary['rows']:,} rows ({100 * share:.3g} %); trained on them, the model "
-        f"has {' and '.join(parts)}."
+        f"The method {line['method']} {how} {line['rows']:,} of {m:,} rows ({100 * line['rows'] / m:.3g}\N{NO-BREAK SPACE}%); "
+        f"trained on them, the model has {' and '.join(parts)}."
     )
 
 
@@ -130,7 +130,9 @@ def rows(run: Run) -> Listing:
         "page. Numbers of rows count from 0, as in the training file."
     ).format(f"{len(shown):,}", f"{total:,}")
     download = {"columns": head, "rows": numbers}
-    return Listing(columns, shown, "selected-rows.csv", "rows", download=download, note=note, label=f"Numbers of all {total:,} rows as CSV")
+    return Listing(
+        columns, shown, "selected-rows.csv", "rows", download=download, note=note, label=f"Numbers of all {total:,} rows as CSV"
+    )
 
 
 def model(run: Run) -> list[Block]:

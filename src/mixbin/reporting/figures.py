@@ -79,10 +79,15 @@ def selection_data(theta: NDArray[Any], values: ArrayLike, name: str) -> dict[st
 
 def shares_of(data: Mapping[str, Any]) -> SelectionShares:
     """The other way round."""
-    low = [-np.inf if x is None else x for x in data["low"]]
-    high = [np.inf if x is None else x for x in data["high"]]
-    shares = (np.array(side, dtype=np.float64) for side in (low, high, data["all_rows"], data["selected"]))
-    return SelectionShares(*shares, n_rows=data["n_rows"], n_selected=data["n_selected"], name=data["name"])
+    return SelectionShares(
+        low=np.array([-np.inf if x is None else x for x in data["low"]], dtype=np.float64),
+        high=np.array([np.inf if x is None else x for x in data["high"]], dtype=np.float64),
+        all_rows=np.array(data["all_rows"], dtype=np.float64),
+        selected=np.array(data["selected"], dtype=np.float64),
+        n_rows=data["n_rows"],
+        n_selected=data["n_selected"],
+        name=data["name"],
+    )
 
 
 def _bars(figure: "Figure", shares: SelectionShares) -> Panel:

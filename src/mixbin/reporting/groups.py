@@ -11,7 +11,7 @@ from mixbin.plot import StructureMap, structure_map
 from mixbin.plot.structure import one_hot
 from mixbin.reporting.blocks import Block, Listing, Page, Prose, Section, Text, isolated, isolating
 from mixbin.reporting.figures import Drawings
-from mixbin.reporting.runs import Run, certificate, methods, origin
+from mixbin.reporting.runs import Run, certificate, methods, origin, task
 from mixbin.reporting.words import GROUPS
 
 COLUMNS = {
@@ -66,15 +66,16 @@ def structures(run: Run, names: list[str]) -> list[StructureMap]:
 def asked(run: Run) -> Text:
     """The task in a sentence, as the command says it."""
     summary = run.summary
-    said: str = summary.get("asked", f"Put {summary['features']:,} features into at most {summary['n_groups']:,} groups.")
-    return isolating(said, *([Path(summary["data"]).name] if summary["data"] else []))
+    said = summary.get("asked", f"Put {summary['features']:,} features into at most {summary['n_groups']:,} groups.")
+    return isolating(task(said), *([Path(summary["data"]).name] if summary["data"] else []))
 
 
 def answer(run: Run) -> Text:
     """What came out, in a sentence."""
     line, truth = run.main, run.line("oracle")
     part, loss = ("validation", line["validation_loss"]) if line["test_loss"] is None else ("test", line["test_loss"])
-    said = f"{line['method']} finds {counted(line['groups'], 'group')}; the models that use them have a {part} loss of {loss:.4g}"
+    said = f"The method {line['method']} finds {counted(line['groups'], 'group')}"
+    said += f"; the models that use them have a {part} loss of {loss:.4g}"
     if truth is not None:
         said += f" (the true groups: {truth[f'{part}_loss']:.4g})"
     if line["adjusted_rand"] == 1:

@@ -24,14 +24,18 @@ def html(page: Page) -> str:
     # By its hash, so that a script from anywhere else is not run even if it were to get into the page.
     allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{allowed}'; form-action 'none'"
-    return _environment().get_template("page.html").render(
-        page=page,
-        title=escape(page.title).striptags(),
-        policy=policy,
-        script=Markup(script),
-        style=Markup(style),
-        generator=GENERATOR,
-        version=__version__,
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            page=page,
+            title=escape(page.title).striptags(),
+            policy=policy,
+            script=Markup(script),
+            style=Markup(style),
+            generator=GENERATOR,
+            version=__version__,
+        )
     )
 
 

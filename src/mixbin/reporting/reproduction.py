@@ -18,11 +18,11 @@ SAID = {
     1: "The published figure has the same five maps, for one draw of the data.",
     2: "Published: the distance over some 30,000 steps, at the end of which the structure is binary.",
     3: "Published: the distance over some 30,000 steps, at the end of which the selection is binary.",
-    4: "The paper says of it: losses rise by rounding; the rows that are kept grow, but stay well below the budget; the integrality "
-    "stays at 0.5, so no binary answer is found.",
+    4: "The paper says of it: losses rise by rounding; the rows that are kept grow, but stay well below the budget; the "
+    "integrality stays at 0.5, so no binary answer is found.",
     5: "The paper says of it: losses rise by rounding; the integrality stays at 0.5, so no binary answer is found without it.",
-    6: "The paper says of it: the losses rise after 25,000 steps, when the penalty weighs more; there the selection becomes binary "
-    "and uses the whole budget.",
+    6: "The paper says of it: the losses rise after 25,000 steps, when the penalty weighs more; there the selection becomes "
+    "binary and uses the whole budget.",
 }
 """Of the published figures there are no numbers but those of the tables."""
 METHODS = {4: "simple", 5: "top-k", 6: "penalize"}
@@ -42,7 +42,9 @@ def page(folder: Path) -> Page:
     drawings = Drawings()
     names = [f"Table {it.number}" for it in tables] + [f"Figure {it.number}" for it in figures]
     differing = sum(len(table.findings) for table in tables)
-    compared = sum(entry.published is not None and bool(entry.values) for it in tables for row in it.rows for entry in row.entries)
+    compared = sum(
+        entry.published is not None and bool(entry.values) for it in tables for row in it.rows for entry in row.entries
+    )
     return Page(
         title="Relax and penalize, reproduced",
         subtitle=answer(tables, compared, differing),
@@ -66,7 +68,11 @@ def answer(tables: list[Table], compared: int, differing: int) -> str:
     """How much of it there is, and how much differs."""
     if not tables:
         return "Figures alone; tables would stand beside the published ones."
-    held = "All orderings of the published tables hold here." if differing == 0 else f"{differing} orderings of the published tables do not hold here; each is listed with its reason."
+    held = (
+        "All orderings of the published tables hold here."
+        if differing == 0
+        else f"{differing} orderings of the published tables do not hold here; each is listed with its reason."
+    )
     return f"{compared:,} cells stand above the published ones. {held}"
 
 
@@ -85,7 +91,9 @@ def table(it: Table) -> list[Block]:
         Prose(["Ours, and below it in small letters the published figure; mean ± standard deviation over the runs."], muted=True),
     ]
     if it.findings:
-        points = [Point(f"{found.ours}: {found.why}.", f"{found.where}: published {found.published}", "open") for found in it.findings]
+        points = [
+            Point(f"{found.ours}: {found.why}.", f"{found.where}: published {found.published}", "open") for found in it.findings
+        ]
         blocks += [Prose(["Orderings of the published table that do not hold here:"]), Points(points)]
     said = [Point(note) for note in it.notes] + [Point(remark, "Of the published table") for remark in it.remarks]
     return [*blocks, Points(said)]
@@ -97,7 +105,7 @@ def _cell(entry: Entry) -> Cell:
 
 def figure(it: Figure, drawings: Drawings) -> list[Block]:
     """Drawn again from its data, with what the paper says of its own."""
-    caption = " ".join([f"{it.title[0].upper()}{it.title[1:]}.", SAID[it.number], *it.remarks])
+    caption = " ".join([SAID[it.number], *it.remarks])
     if isinstance(it.data, Evolution):
         return [drawings.curves(it.draw(), caption), ends(it.data, METHODS[it.number])]
     if isinstance(it.data, DistanceCurve):
@@ -119,7 +127,8 @@ def ends(it: Evolution, method: str) -> Grid:
 def origin(about: dict[str, Any]) -> list[Block]:
     """Settings, versions, and the command."""
     runs = "; ".join(
-        f"{name}: {n} per setting, seed{'s' if n > 1 else ''} {', '.join(map(str, about['seeds'][name]))}" for name, n in about["runs"].items()
+        f"{name}: {n} per setting, seed{'s' if n > 1 else ''} {', '.join(map(str, about['seeds'][name]))}"
+        for name, n in about["runs"].items()
     )
     facts = {
         "size": about["size"],

@@ -1,7 +1,7 @@
 """A run that a command left in a folder, as its page needs it; and what the pages of all runs have alike."""
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -10,7 +10,7 @@ from typing import Any
 
 from mixbin._files import read_json
 from mixbin.errors import InvalidInput
-from mixbin.reporting.blocks import Block, Cell, Facts, Grid, Points, Prose, Section, Shell, Text, isolated
+from mixbin.reporting.blocks import Block, Cell, Facts, Grid, Points, Prose, Section, Shell, Text
 from mixbin.reporting.words import Question, evidence
 from mixbin.result import Result, Status
 
@@ -65,6 +65,12 @@ class Run:
             raise InvalidInput(f"{self.folder / name} is not what mixbin wrote there ({error}); run the command again") from None
 
 
+def task(said: str) -> str:
+    """A task as a command says it, under a heading that says that it is one."""
+    said = said.removeprefix("The task: ")
+    return said[0].upper() + said[1:]
+
+
 def methods(run: Run, known: Mapping[str, tuple[str, str]]) -> Grid:
     """The comparison of the methods: the columns that are ``known`` (their heads and formats), then any others with numbers."""
     lines = run.summary["methods"]
@@ -96,7 +102,10 @@ def origin(run: Run, settings: Mapping[str, Text]) -> Section:
     about = run.summary.get("about", {})
     blocks: list[Block] = []
     if "command" in about:
-        blocks += [Prose(["The command that makes this run again:"]), Shell(about["command"])]
+        blocks += [
+            Prose(["The command that made this run; to make it again, give --out another folder:"]),
+            Shell(about["command"]),
+        ]
     facts: dict[str, Text] = {name: value for name, value in settings.items() if value != ""}
     if "versions" in about:
         facts["versions"] = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
@@ -104,10 +113,3 @@ def origin(run: Run, settings: Mapping[str, Text]) -> Section:
     if "seconds" in about:
         facts["time"] = f"{about['seconds']:,.1f} seconds in all"
     return Section("Make it again", [*blocks, Facts(facts)])
-
-
-def names_of(values: Sequence[str]) -> Text:
-    """Names from the user's data, separated by commas."""
-    from markupsafe import Markup
-
-    return Markup(", ").join(isolated(value) for value in values)

@@ -48,7 +48,7 @@ def inline(figure: "Figure", prefix: str, label: str) -> Markup:
     ElementTree.register_namespace("", SVG[1:-1])
     text = ElementTree.tostring(root, encoding="unicode")
     # The only markup that is not escaped: made by matplotlib, and written by a library that escapes all text in it.
-    return Markup(re.sub(r'(<svg\b[^>]*?) xmlns="[^"]*"', r"\1", text, count=1))  # noqa: S704
+    return Markup(re.sub(r'(<svg\b[^>]*?) xmlns="[^"]*"', r"\1", text, count=1))
 
 
 def _own(element: ElementTree.Element, prefix: str) -> None:
@@ -79,7 +79,7 @@ def _themed(match: re.Match[str]) -> str:
 
 def box(axes: "Axes") -> list[float]:
     """Where the panel is, in the units of the SVG: left, top, right, bottom."""
-    figure = axes.get_figure()
+    figure = axes.get_figure(root=True)
     assert figure is not None
     across, down = figure.get_size_inches() * 72
     place = axes.get_position()

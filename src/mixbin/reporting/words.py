@@ -58,21 +58,21 @@ def _one_change(it: Certificate, question: Question) -> Point:
         text = f"An {question.change}" if question.change[0] in "aeiou" else f"A {question.change}"
         return Point(f"{text} would still lower the {question.loss}, by {-it.best_change:.3g} ({of} were tried).", head, "bad")
     if it.one_move_optimal:
-        nearest = f"; the nearest to it would raise it by {it.best_change:.3g}" if isfinite(it.best_change) else ""
+        nearest = f"; the one that comes closest would raise it by {it.best_change:.3g}" if isfinite(it.best_change) else ""
         if it.best_change == 0:
-            nearest = "; the nearest to it would leave it as it is"
+            nearest = "; the one that comes closest would leave it as it is"
         text = f"No single {question.change} would lower the {question.loss}, {as_it_is}. All {it.moves_total:,} were tried"
         return Point(f"{text}{nearest}.", head, "good")
-    return Point(f"Of the {question.changes}, {of} were tried, and none lowers the {question.loss}; the others are not known.", head, "open")
+    return Point(f"{of} were tried, {as_it_is}, and none lowers the {question.loss}; the others are not known.", head, "open")
 
 
 def _held(it: Certificate, question: Question) -> Point:
     head = "Held in place"
     if it.epsilon_star == inf:
-        text = f"To first order, every small step away from this {question.answer} towards fractions makes things worse, even without a penalty."
-        return Point(text, head, "good")
+        text = f"To first order, every small step away from this {question.answer} towards fractions makes things worse"
+        return Point(f"{text}, even without a penalty.", head, "good")
     text = (
-        f"The penalty on fractions holds this {question.answer} in place, as the best of all nearby ones, wherever its strength "
+        f"The penalty on fractions holds this {question.answer} in place, better than all that is near it, wherever its strength "
         f"1/eps is above {1 / it.epsilon_star:.3g} (eps below {it.epsilon_star:.3g})"
         if it.epsilon_star > 0
         else f"No strength of the penalty on fractions was found to hold this {question.answer} in place"
@@ -110,6 +110,7 @@ def _against_relaxed(it: Certificate, question: Question) -> Point:
 def _limits(it: Certificate, question: Question) -> Point:
     text = (
         f"It is no proof that this is the best {question.answer} of all: answers that differ by two or more changes were not "
-        "compared. And it is about the validation data, on which the answer was chosen; how it does on new data, only test data tell."
+        "compared. And it is about the validation data, on which the answer was chosen: how it does on new data, only test data "
+        "tell."
     )
     return Point(text, "What this does not say", "")

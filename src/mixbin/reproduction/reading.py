@@ -26,10 +26,16 @@ def read(folder: Path) -> tuple[Record, list[Table], list[Figure]]:
 
 
 def _table(it: Record) -> Table:
-    rows = [Row(tuple(row["labels"]), tuple(_entry(entry) for entry in row["entries"])) for row in it["rows"]]
-    findings = [Finding(**finding) for finding in it["findings"]]
-    texts = (tuple(it[name]) for name in ("heads", "columns"))
-    return Table(it["number"], it["title"], *texts, tuple(rows), tuple(it["remarks"]), tuple(it["notes"]), tuple(findings))
+    return Table(
+        number=it["number"],
+        title=it["title"],
+        heads=tuple(it["heads"]),
+        columns=tuple(it["columns"]),
+        rows=tuple(Row(tuple(row["labels"]), tuple(map(_entry, row["entries"]))) for row in it["rows"]),
+        remarks=tuple(it["remarks"]),
+        notes=tuple(it["notes"]),
+        findings=tuple(Finding(**finding) for finding in it["findings"]),
+    )
 
 
 def _entry(it: Record) -> Entry:
@@ -52,7 +58,7 @@ def _figure(it: Record) -> Figure:
             for one in data
         )
     else:
-        kind = plot.DistanceCurve if "distance" in data else plot.Evolution
+        kind: Any = plot.DistanceCurve if "distance" in data else plot.Evolution
         shown = kind(**{name: _array(value) if isinstance(value, list) else value for name, value in data.items()})
     return Figure(number, it["title"], shown, tuple(it.get("remarks", ())))
 

@@ -1,7 +1,7 @@
 "use strict";
 // Everything from data goes in as text, never as markup.
 (() => {
-  const PAGE = 25;
+  const PAGE = 10, DIGITS = 6;
   const make = (tag, attributes = {}, text = "") => {
     const it = document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) it.setAttribute(name, value);
@@ -81,9 +81,11 @@
       body.replaceChildren(...part.map((i) => {
         const line = make("tr");
         line.append(...rows[i].map((value, j) => {
-          const cell = make("td", numeric[j] ? {} : { class: "text", dir: "auto" });
+          const cell = make("td", numeric[j] ? { class: "number" } : { class: "text", dir: "auto" });
+          const long = numeric[j] && value.length > DIGITS + 4;
+          if (long) cell.title = value;
           if (j === 0 && links.length) cell.append(make("a", { href: links[i] }, value));
-          else cell.textContent = value;
+          else cell.textContent = long ? String(Number(Number(value).toPrecision(DIGITS))) : value;
           return cell;
         }));
         return line;
