@@ -63,8 +63,9 @@ class Drawings:
 
     def _drawing(self, figure: "Figure", caption: Text, panels: Any) -> Drawing:
         self.made += 1
-        # Lays it out, so that the panels are where the SVG has them.
+        # Laid out once and for all, so that the panels are where the SVG has them.
         figure.draw_without_rendering()
+        figure.set_layout_engine("none")
         svg = inline(figure, f"f{self.made}-", str(caption))
         return Drawing(svg, panels(figure), caption, round(float(figure.get_size_inches()[0]) * 72, 1))
 

@@ -24,6 +24,9 @@ STATUSES = {
 HIDDEN = ("method", "status", "message")
 """What a line of the comparison has beside its numbers."""
 
+RARE = ("ungrouped",)
+"""Numbers that are shown only where one of them is not 0."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -77,6 +80,7 @@ def methods(run: Run, known: Mapping[str, tuple[str, str]]) -> Grid:
     others = [name for name in lines[-1] if name not in (*known, *HIDDEN)]
     columns = dict(known) | {name: (name.replace("_", " "), ".6g") for name in others}
     kept = [name for name in columns if any(isinstance(it.get(name), int | float) for it in lines)]
+    kept = [name for name in kept if name not in RARE or any(it.get(name) for it in lines)]
     rows = [
         [
             Cell(it["method"]),

@@ -219,14 +219,24 @@
     });
   };
 
+  // What is cut off at the right fades, until one has scrolled there.
+  const fade = (place) => {
+    const look = () => place.classList.toggle("more", place.scrollWidth - place.clientWidth - place.scrollLeft > 2);
+    place.addEventListener("scroll", look, { passive: true });
+    const watch = new ResizeObserver(look);
+    watch.observe(place);
+    if (place.firstElementChild) watch.observe(place.firstElementChild);
+  };
+
   document.querySelectorAll(".listing").forEach(listing);
   document.querySelectorAll(".drawing").forEach(figure);
+  document.querySelectorAll(".scroll").forEach(fade);
   document.querySelectorAll(".shell").forEach((place) => {
     const button = place.querySelector(".copy");
     if (!navigator.clipboard) return;
     button.hidden = false;
     button.addEventListener("click", async () => {
-      await navigator.clipboard.writeText(place.querySelector("code").textContent);
+      await navigator.clipboard.writeText(place.querySelector("code").textContent.trim());
       button.textContent = "Copied";
     });
   });
