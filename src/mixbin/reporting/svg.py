@@ -98,7 +98,7 @@ def _legend(figure: "Figure") -> dict[str, str]:
 
 
 def _curves(axes: "Axes", legend: dict[str, str]) -> Panel:
-    lines = []
+    lines: list[Panel] = []
     for line in axes.get_lines():
         # Lines that mark a height or a place are not in the coordinates of the data.
         if line.get_transform() != axes.transData or line.get_linestyle() == "None":
@@ -106,6 +106,9 @@ def _curves(axes: "Axes", legend: dict[str, str]) -> Panel:
         x, y = (np.asarray(values, dtype=np.float64) for values in line.get_data())
         colour = _colour(line.get_color())
         shown = np.isfinite(x) & np.isfinite(y)
+        if lines and shown.any() and (_numbers(x[:1]), _numbers(y[:1])) == (lines[-1]["x"][-1:], lines[-1]["y"][-1:]):
+            # A path that goes on in another colour begins with the last point of the one before, which is told there.
+            shown[0] = False
         name = legend.get(colour, "") or plain(axes.get_ylabel())
         lines.append({"name": name, "colour": THEME.get(colour, colour), "x": _numbers(x[shown]), "y": _numbers(y[shown])})
     return {

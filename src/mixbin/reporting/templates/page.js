@@ -135,14 +135,11 @@
     const places = panel.lines.map((line) => line.x.map((x) => across(panel.x, panel.box, x)));
     const closest = places.map((xs) => nearest(xs, px));
     const at = Math.min(...closest.map((i, k) => Math.abs(places[k][i] - px)));
-    const texts = [], marks = [], told = new Set();
+    const texts = [], marks = [];
     let x = null;
     panel.lines.forEach((line, k) => {
       const i = closest[k];
       if (Math.abs(places[k][i] - px) > at + 0.01) return;
-      const key = `${line.x[i]} ${line.y[i]}`;
-      if (told.has(key)) return;
-      told.add(key);
       x = line.x[i];
       marks.push(drawn("circle", { cx: places[k][i], cy: up(panel.y, panel.box, line.y[i]), r: 3.2, style: `fill: ${line.colour}; stroke: var(--paper)` }));
       texts.push([line.colour, `${line.name || panel.y.name}: ${number(line.y[i])}`]);
