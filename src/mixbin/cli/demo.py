@@ -1,10 +1,13 @@
 """``mixbin demo``, the tour: distil a small table, find a planted group structure, and see both as pages."""
 
 import json
-import shlex
+import subprocess
 import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import typer
@@ -63,20 +66,22 @@ def run(budget: int | float, alpha: float | None, seed: int, out: Path, *, as_js
     enter(out)
     try:
         write_parts(split, out)
-        comparison = compare(split, options)
-        console = plain_console()
-        if not as_json:
-            show(comparison, console)
-        planted = find_groups(structure(seed, out, as_json))
+        with finding_groups(seed, out / "groups") as groups_found:
+            comparison = compare(split, options)
+            console = plain_console()
+            if not as_json:
+                show(comparison, console)
+            with spinner("Finding groups; the first time, kernels are compiled for some 20 seconds ...", quiet=as_json):
+                structure = groups_found()
         with spinner("Writing the pages ...", quiet=as_json):
             page = write_report(out)
     except KeyboardInterrupt:
         print("mixbin: interrupted; the same command begins anew", file=sys.stderr)
         raise typer.Exit(EXIT_INTERRUPTED) from None
     if as_json:
-        print(json.dumps(asdict(comparison) | {"groups": asdict(planted), "page": str(page)}, allow_nan=False))
+        print(json.dumps(asdict(comparison) | {"groups": asdict(structure), "page": str(page)}, allow_nan=False))
     else:
-        console.print(f"\n{told(planted)}\n\nEverything as pages: open {page} in a browser.")
+        console.print(f"\n{told(structure)}\n\nEverything as pages: open {page} in a browser.")
 
 
 def enter(out: Path) -> None:
@@ -97,38 +102,30 @@ def enter(out: Path) -> None:
         raise InvalidInput(f"--out {str(out)!r} cannot be written to ({error.strerror}); choose another folder") from None
 
 
-def structure(seed: int, out: Path, as_json: bool) -> groups.Options:
-    """The second part as options of ``mixbin groups``."""
-    return groups.Options(
-        out=out / "groups",
-        data=None,
-        synthetic="equal",
-        lam=None,
-        method="penalize",
-        seed=seed,
-        validation_fraction=None,
-        max_evaluations=None,
-        target=None,
-        ignore=[],
-        header=None,
-        a=None,
-        **PLANTED,
-        resume=False,
-        as_json=as_json,
-    )
+@contextmanager
+def finding_groups(seed: int, out: Path) -> Iterator[Callable[[], Planted]]:
+    """``mixbin groups`` on made tasks in a process of its own, because compiling its kernels takes a core for a while."""
+    sizes = [word for name, value in PLANTED.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    command = ["groups", "--synthetic", "equal", *sizes, "--seed", str(seed), "--out", str(out), "--json"]
+    process = subprocess.Popen([sys.executable, "-m", "mixbin", *command], stdout=PIPE, stderr=PIPE, text=True)
+
+    def found() -> Planted:
+        said, complaint = process.communicate()
+        if process.returncode:
+            sys.stderr.write(complaint)
+            raise typer.Exit(process.returncode)
+        return planted(json.loads(said))
+
+    try:
+        yield found
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        process.communicate()
 
 
-def find_groups(options: groups.Options) -> Planted:
-    """Find the planted structure, and leave it in its folder."""
-    data = groups.load(options)
-    n_groups = groups.n_groups(options, len(data.features))
-    problem = groups.make_problem(data, n_groups, options.lam)
-    folder = RunFolder(options.out, tuple(groups.SHOWN))
-    folder.enter(groups.identity(options, data, problem), resume=False)
-    sizes = [f"--{name.replace('_', '-')} {value}" for name, value in PLANTED.items()]
-    where = f"--seed {options.seed} --out {shlex.quote(str(options.out))}"
-    command = f"mixbin groups --synthetic {options.synthetic} {' '.join(sizes)} {where}"
-    summary = groups.compute(options, data, problem, folder, command)
+def planted(summary: Mapping[str, Any]) -> Planted:
+    """What is told of that run."""
     oracle, found = summary["methods"]
     return Planted(
         tasks=summary["tasks"],
@@ -149,6 +146,6 @@ def told(it: Planted) -> str:
     )
     return (
         f"And groups: {it.tasks} regressions were made in which {it.features} features belong together in {PLANTED['n_groups']} "
-        f"groups. From the data alone penalize finds {found}, in {it.seconds:.1f} seconds; test loss {it.test_loss:.4g}, with "
+        f"groups. From the data alone penalize finds {found}; test loss {it.test_loss:.4g}, with "
         f"the true groups {it.true_groups_test_loss:.4g}."
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from mixbin import _validate as check
-from mixbin.cli.report import plain_console
+from mixbin.cli.report import empty_table, plain_console
 from mixbin.cli.solving import EXIT_INTERRUPTED
 from mixbin.cli.typed import command_line
 from mixbin.errors import InvalidInput
@@ -146,20 +146,21 @@ def show(said: Record, made: Sequence[Table], before: int, total: int, out: Path
 
 def shown(table: Table) -> "Shown":
     """A table for the terminal."""
-    from rich import box
-    from rich.table import Table as Shown
-
-    out = Shown(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
-    for name in table.heads:
-        out.add_column(name, vertical="top", no_wrap=name == "measured")
-    for name in table.columns:
-        out.add_column(name, justify="right")
+    # Shorter, for terminals of 80 columns.
+    columns = [name.replace("validation", "valid.") for name in table.columns]
+    out = empty_table(*table.heads, *columns, texts=table.heads)
+    for column, name in zip(out.columns, table.heads, strict=False):
+        # The last of the labels is short.
+        column.no_wrap = name == table.heads[-1]
     last: tuple[str, ...] = ()
     for row in table.rows:
         # What is as in the line above is not said again.
         new = [i >= len(last) - 1 or row.labels[: i + 1] != last[: i + 1] for i in range(len(row.labels))]
         labels = [label if wanted else "" for label, wanted in zip(row.labels, new, strict=True)]
         cells = [f"{it.ours}\n{it.theirs}" if it.published is not None else it.ours for it in row.entries]
-        out.add_row(*labels, *(cell.replace(" ± ", "±") for cell in cells))
+        out.add_row(*labels, *(cell.replace(" ± ", " ±") for cell in cells))
         last = row.labels
+    for column in out.columns[len(table.heads) :]:
+        # A cell may be broken between a mean and its deviation, not within a number.
+        column.min_width = max((len(word) for cell in column.cells for word in str(cell).split()), default=1)
     return out
