@@ -1,6 +1,7 @@
 """``mixbin reproduce``: the tables and figures of the paper, from data to numbers and pictures."""
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -158,7 +159,8 @@ def shown(table: Table) -> "Shown":
         new = [i >= len(last) - 1 or row.labels[: i + 1] != last[: i + 1] for i in range(len(row.labels))]
         labels = [label if wanted else "" for label, wanted in zip(row.labels, new, strict=True)]
         cells = [f"{it.ours}\n{it.theirs}" if it.published is not None else it.ours for it in row.entries]
-        out.add_row(*labels, *(cell.replace(" ± ", " ±") for cell in cells))
+        # A large whole number needs no decimals.
+        out.add_row(*labels, *(re.sub(r"(?<=,\d{3})\.0+ ", " ", cell.replace(" ± ", " ±")) for cell in cells))
         last = row.labels
     for column in out.columns[len(table.heads) :]:
         # A cell may be broken between a mean and its deviation, not within a number.
