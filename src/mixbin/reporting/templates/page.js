@@ -40,7 +40,7 @@
     const table = make("table"), head = make("tr"), body = make("tbody"), scroll = make("div", { class: "scroll" });
     const heads = columns.map((name, j) => {
       const cell = make("th", { scope: "col", "aria-sort": "none", class: numeric[j] ? "" : "text" });
-      const press = make("button", { type: "button", dir: "auto", title: "Sort by this column" }, name);
+      const press = make("button", { type: "button", dir: "auto", title: `Sort by ${name}` }, name);
       press.addEventListener("click", () => { sort(j); });
       cell.append(press);
       head.append(cell);
@@ -85,7 +85,8 @@
           const long = numeric[j] && value.length > DIGITS + 4;
           if (long) cell.title = value;
           if (j === 0 && links.length) cell.append(make("a", { href: links[i] }, value));
-          else cell.textContent = long ? String(Number(Number(value).toPrecision(DIGITS))) : value;
+          else if (numeric[j]) cell.textContent = long ? String(Number(Number(value).toPrecision(DIGITS))) : value;
+          else cell.append(make("div", {}, value));
           return cell;
         }));
         return line;
