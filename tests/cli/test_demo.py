@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import mixbin
 from mixbin.cli import app, parse_budget
-from mixbin.cli.demo import Planted, told
+from mixbin.cli.demo import PLANTED, Planted, told
 from mixbin.cli.diabetes import Comparison, Line, conclusions, load, table
 from mixbin.errors import DivergedError, InvalidInput
 
@@ -234,6 +234,14 @@ def test_the_planted_groups_are_found(default, place):
 )
 def test_what_is_told_of_the_groups_follows_the_numbers(index, words):
     assert words in told(Planted(60, 24, 4, index, 0.02, 0.01, 10, 1.0))
+
+
+def test_an_error_of_the_second_part_is_passed_on(monkeypatch):
+    monkeypatch.setitem(PLANTED, "n_groups", 1)
+    got = invoke(*QUICK, "--json")
+    assert (got.exit_code, got.stdout) == (2, "")
+    assert got.stderr.startswith("mixbin: --n-groups must be a whole number from 2 to 24, got 1")
+    assert got.stderr.count("\n") == 1
 
 
 def test_a_demo_replaces_only_a_demo():
