@@ -1,6 +1,7 @@
 """Result and Trace: what is saved comes back to the bit, and nothing half-written is left behind."""
 
 import zipfile
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -108,6 +109,26 @@ def test_repr_is_readable(result):
     assert "4 of 12 on" in text
     assert "relaxed value" in text
     assert "rows" in repr(result.trace)
+
+
+def test_notebooks_show_a_short_table(result):
+    text = result._repr_html_()
+    root = ElementTree.fromstring(text)
+    shown = {row.find("th").text: row.find("td").text for row in root.iter("tr")}
+    assert shown["status"] == "BINARY"
+    assert shown["value"] == f"{result.value:.6g}"
+    assert shown["theta"] == "4 of 12 on, shape (12,)"
+    assert shown["lam"] == np.array2string(result.lam, precision=4)
+    assert shown["what happened"] == result.message
+    assert shown["certificate"] == str(result.certificate)
+
+
+def test_notebooks_show_a_message_as_text():
+    bare = mb.Result(np.array([0.25, 0.75]), np.empty(0), np.inf, mb.Status.RELAXED, "<script>alert(1)</script>", 1)
+    root = ElementTree.fromstring(bare._repr_html_())
+    shown = {row.find("th").text: row.find("td").text for row in root.iter("tr")}
+    assert shown["what happened"] == "<script>alert(1)</script>"
+    assert list(shown) == ["status", "value", "theta", "evaluations", "what happened"]
 
 
 def test_trace_columns_may_be_missing_in_rows():

@@ -189,6 +189,23 @@ class Result:
             trace=Trace(columns),
         )
 
+    def _repr_html_(self) -> str:
+        """A short table, for notebooks."""
+        from html import escape
+
+        facts = {"status": self.status.value, "value": f"{self.value:.6g}"}
+        facts["theta"] = f"{self.n_selected:,} of {self.theta.size:,} on, shape {self.theta.shape}"
+        if self.lam.size:
+            facts["lam"] = np.array2string(self.lam, precision=4, threshold=6)
+        if self.relaxed is not None:
+            facts["relaxed value"] = f"{self.relaxed.value:.6g}"
+        facts |= {"evaluations": f"{self.n_evaluations:,}", "what happened": self.message}
+        if self.certificate is not None:
+            facts["certificate"] = str(self.certificate)
+        cell = '<td style="text-align: left; white-space: normal; max-width: 45em">'
+        rows = (f'<tr><th style="text-align: left">{name}</th>{cell}{escape(text)}</td></tr>' for name, text in facts.items())
+        return f"<table><caption>mixbin result</caption><tbody>{''.join(rows)}</tbody></table>"
+
     def __repr__(self) -> str:
         lines = [
             f"Result: {self.status.value}, value {self.value:.6g}",

@@ -1,7 +1,8 @@
-"""``mixbin demo`` as a person and as a program meet it; its numbers computed again from the row numbers it prints."""
+"""``mixbin demo`` as a person and as a program meet it; its numbers computed again from the row numbers it prints, its folder."""
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -10,17 +11,25 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes
 from sklearn.linear_model import Ridge
+from sklearn.metrics import adjusted_rand_score
 from typer.testing import CliRunner
 
 import mixbin
 from mixbin.cli import app, parse_budget
-from mixbin.cli.demo import Comparison, Line, conclusions, load, table
+from mixbin.cli.demo import PLANTED, Planted, told
+from mixbin.cli.diabetes import Comparison, Line, conclusions, load, table
 from mixbin.errors import DivergedError, InvalidInput
 
 ROOT = Path(__file__).resolve().parents[2]
 METHODS = ["all rows", "relax", "simple", "top-k", "penalize"]
 # Nothing is left to choose, so that every method ends at once.
 QUICK = ["demo", "--budget", "100%", "--alpha", "1e-3"]
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    """The demo writes into the folder it is called in."""
+    monkeypatch.chdir(tmp_path)
 
 
 def invoke(*args):
@@ -36,11 +45,17 @@ def summary(*args):
 
 
 @pytest.fixture(scope="module")
-def default():
+def place(tmp_path_factory):
+    """Where it was called."""
+    return tmp_path_factory.mktemp("demo")
+
+
+@pytest.fixture(scope="module")
+def default(place):
     """The answer of the command as a process of its own, in a pipe."""
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(
-        [sys.executable, "-m", "mixbin", "demo", "--json"], capture_output=True, text=True, env=env, timeout=120
+        [sys.executable, "-m", "mixbin", "demo", "--json"], capture_output=True, text=True, env=env, cwd=place, timeout=300
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -97,10 +112,11 @@ def test_penalize_finds_rows_that_matter(default):
 
 def test_same_seed_same_numbers(default):
     again = summary("--seed", "0")
-    for line in again["methods"]:
-        del line["seconds"]
-    kept = [{name: value for name, value in line.items() if name != "seconds"} for line in default["methods"]]
-    assert again == {**default, "methods": kept}
+    default = json.loads(json.dumps(default))
+    for it in (again, default):
+        for part in (*it["methods"], it["groups"]):
+            part["seconds"] = None
+    assert again == default
 
 
 def test_another_seed_splits_otherwise():
@@ -164,6 +180,94 @@ def test_the_conclusion_follows_the_numbers(rmse, words):
     assert words in conclusions(comparison_with(line_of("simple", 52.0, 4, "REPAIRED"), rmse))[0]
 
 
+# Its folder.
+
+
+FOLDER = {
+    "data": ["test.csv", "train.csv", "validation.csv"],
+    "diabetes": ["methods.json", "model.json", "report.html", "result.npz", "selected.csv", "trace.csv"],
+    "groups": ["coef.csv", "methods.json", "report.html", "result.npz", "structure.csv", "structure.svg", "trace.csv"],
+}
+
+
+def files(folder):
+    return sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
+
+
+def test_the_pages_are_where_it_says(default, place):
+    assert default["page"] == "mixbin-demo/index.html"
+    expected = [f"{part}/{name}" for part, names in FOLDER.items() for name in names]
+    assert files(place / "mixbin-demo") == sorted([*expected, "demo.txt", "index.html"])
+    index = (place / "mixbin-demo/index.html").read_text()
+    for part in ("diabetes", "groups"):
+        assert f"./{part}/report.html" in index
+
+
+def test_the_first_part_is_a_run_of_distill(default, place):
+    """The command on its page gives the same rows."""
+    folder = place / "mixbin-demo"
+    summary = json.loads((folder / "diabetes/methods.json").read_text())
+    words = shlex.split(summary["about"]["command"])
+    assert words[:2] == ["mixbin", "distill"]
+    again = Path("again")
+    words[words.index("--out") + 1] = str(again)
+    words = [str(place / word) if word.startswith("mixbin-demo/data") else word for word in words[1:]]
+    got = invoke(*words)
+    assert got.exit_code == 0, got.stderr
+    assert (again / "selected.csv").read_text() == (folder / "diabetes/selected.csv").read_text()
+    selected = np.array(default["train"])[np.loadtxt(again / "selected.csv", delimiter=",", skiprows=1)[:, 0].astype(int)]
+    assert selected.tolist() == default["methods"][-1]["selected"]
+
+
+def test_the_planted_groups_are_found(default, place):
+    found = default["groups"]
+    assert (found["tasks"], found["features"], found["groups"]) == (60, 24, 4)
+    assert found["adjusted_rand"] == 1.0
+    summary = json.loads((place / "mixbin-demo/groups/methods.json").read_text())
+    theta = mixbin.Result.load(place / "mixbin-demo/groups/result.npz").theta
+    assert adjusted_rand_score(summary["labels"], theta.argmax(axis=1)) == 1.0
+    assert summary["about"]["command"].startswith("mixbin groups --synthetic equal --tasks 60 ")
+
+
+@pytest.mark.parametrize(
+    ("index", "words"), [(1.0, "finds exactly the groups"), (0.5, "finds groups with a Rand index of 0.50 (1 is the truth)")]
+)
+def test_what_is_told_of_the_groups_follows_the_numbers(index, words):
+    assert words in told(Planted(60, 24, 4, index, 0.02, 0.01, 10, 1.0))
+
+
+def test_an_error_of_the_second_part_is_passed_on(monkeypatch):
+    monkeypatch.setitem(PLANTED, "n_groups", 1)
+    got = invoke(*QUICK, "--json")
+    assert (got.exit_code, got.stdout) == (2, "")
+    assert got.stderr.startswith("mixbin: --n-groups must be a whole number from 2 to 24, got 1")
+    assert got.stderr.count("\n") == 1
+
+
+def test_a_demo_replaces_only_a_demo():
+    got = invoke(*QUICK, "--out", "tour")
+    assert got.exit_code == 0, got.stderr
+    assert "tour/index.html" in got.stdout
+    mine = Path("tour/diabetes/notes.txt")
+    mine.write_text("mine")
+    Path("tour/diabetes/selected.csv").write_text("old")
+    assert invoke(*QUICK, "--out", "tour").exit_code == 0
+    assert mine.read_text() == "mine"
+    assert Path("tour/diabetes/selected.csv").read_text() != "old"
+
+
+def test_folders_of_others_are_left_alone(tmp_path):
+    Path("mixbin-demo").mkdir()
+    Path("mixbin-demo/index.html").write_text("mine")
+    Path("file").write_text("mine")
+    for args, said in (((), "from no demo"), (("--out", "file"), "must be a folder")):
+        got = invoke(*QUICK, *args)
+        assert (got.exit_code, got.stdout, got.stderr.count("\n")) == (2, "", 1)
+        assert said in got.stderr
+    assert files(tmp_path) == ["file", "mixbin-demo/index.html"]
+    assert Path("mixbin-demo/index.html").read_text() == "mine"
+
+
 def test_version():
     got = invoke("--version")
     assert (got.exit_code, got.stdout) == (0, f"mixbin {mixbin.__version__}\n")
@@ -216,13 +320,14 @@ def test_bad_options_get_one_line_and_exit_code_2(args, message):
     assert got.stderr.count("\n") == 1
     assert got.stderr.startswith("mixbin: ")
     assert message in got.stderr
+    assert not Path("mixbin-demo").exists()
 
 
 def test_what_cannot_be_solved_gets_exit_code_1(monkeypatch):
     def diverge(*args, **kwargs):
         raise DivergedError("value is nan in evaluation 3;\n raise alpha")
 
-    monkeypatch.setattr("mixbin.cli.demo.relax_and_penalize", diverge)
+    monkeypatch.setattr("mixbin.cli.solving.relax_and_penalize", diverge)
     got = invoke(*QUICK)
     assert got.exit_code == 1
     assert got.stdout == ""
@@ -233,7 +338,7 @@ def test_a_bug_is_not_dressed_up_as_bad_input(monkeypatch):
     def broken(*args, **kwargs):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("mixbin.cli.demo.relax_and_penalize", broken)
+    monkeypatch.setattr("mixbin.cli.solving.relax_and_penalize", broken)
     assert isinstance(invoke(*QUICK).exception, ZeroDivisionError)
 
 

@@ -22,7 +22,7 @@ from tests.shared_data import shared_file
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ["a", "b", "c", "price"]
-FILES = ["methods.json", "model.json", "result.npz", "selected.csv", "trace.csv"]
+FILES = ["methods.json", "model.json", "report.html", "result.npz", "selected.csv", "trace.csv"]
 # Few evaluations: the command is under test, not the methods.
 QUICK = ["--budget", "20%", "--alpha", "0.01", "--max-evaluations", "60"]
 

@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from mixbin._version import __version__
+from mixbin.cli.typed import remember
 from mixbin.errors import DivergedError, InvalidInput
 
 EXIT_UNSOLVED, EXIT_BAD_INPUT = 1, 2
@@ -21,6 +22,7 @@ class OneLineErrors(TyperGroup):
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the command and leave with its exit code."""
         kwargs["standalone_mode"] = False
+        remember(kwargs.get("args", args[0] if args else None))
         try:
             code = super().main(*args, **kwargs)
         except InvalidInput as error:
@@ -45,7 +47,6 @@ def _complain(message: str, code: int) -> int:
 app = typer.Typer(
     name="mixbin",
     cls=OneLineErrors,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -80,12 +81,16 @@ def demo(
     seed: Annotated[
         int, typer.Option(min=0, help="Splits the data and starts the methods; the same seed gives the same numbers.")
     ] = 0,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="The folder for the pages; what a demo left there before is replaced.")
+    ] = Path("mixbin-demo"),
     json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of the table.")] = False,
 ) -> None:
-    """Keep a tenth of a small data set and compare the methods on it, in seconds."""
+    """A tour in less than a minute: keep a tenth of a small data set, find a planted group structure, see both as pages."""
+    amount = parse_budget(budget)
     from mixbin.cli.demo import run
 
-    run(parse_budget(budget), alpha, seed, as_json=json)
+    run(amount, alpha, seed, out, as_json=json)
 
 
 class Method(StrEnum):
@@ -349,6 +354,23 @@ def reproduce(
             as_json=json,
         )
     )
+
+
+@app.command(epilog="Example: mixbin report run")
+def report(
+    folder: Annotated[
+        Path, typer.Argument(metavar="RUN_DIR", help="What --out of a command named, or a folder of such folders.")
+    ],
+    json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of where the page is.")] = False,
+) -> None:
+    """Write the page of a run, or of a folder of runs, from what the commands left there.
+
+    The page is one HTML file that works without a network: report.html of a
+    run, index.html of a folder of runs.
+    """
+    from mixbin.cli.pages import run
+
+    run(folder, as_json=json)
 
 
 def parse_budget(text: str) -> int | float:

@@ -1,7 +1,6 @@
 """``mixbin distill --task classification``: which rows of a table to train a classifier on, and which labels not to trust."""
 
 import json
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from mixbin._digest import digest
 from mixbin._files import csv_text, json_text
+from mixbin._origin import origin
 from mixbin._validate import Floats
 from mixbin._version import __version__
 from mixbin.cli import tables
@@ -19,6 +19,7 @@ from mixbin.cli.distill import EXIT_UNSOLVED, Options, check_options
 from mixbin.cli.report import empty_table, plain_console, show_end, spinner
 from mixbin.cli.run_folder import RunFolder
 from mixbin.cli.solving import resumable, solve_all
+from mixbin.cli.typed import command_line
 from mixbin.problems import SoftmaxDistillation
 from mixbin.result import Result
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 POLISH = 50
 """Evaluations that polish may use, as in DistillationClassifier."""
 SHOWN = {
+    "report.html": "everything as a page, for a browser",
     "selected.csv": "the selected rows, with their numbers in the training file",
     "dropped.csv": "the other candidate rows: those whose label to doubt",
     "model.json": "the logistic regression trained on the selected rows",
@@ -56,7 +58,7 @@ class Task:
 def run(options: Options) -> None:
     """Do what the command says and print it, as a table or as one line of JSON."""
     with resumable():
-        with nullcontext() if options.as_json else spinner(f"Reading {options.train.name} ..."):
+        with spinner(f"Reading {options.train.name} ...", quiet=options.as_json):
             check_options(options)
             task = load(options)
             problem = SoftmaxDistillation(*task.train, *task.validation, budget=options.budget, alpha=options.alpha)
@@ -129,11 +131,12 @@ def compute(options: Options, task: Task, problem: SoftmaxDistillation, folder: 
         typer.echo(f"mixbin: {method} keeps no row, so there is no model; use --method penalize in another --out", err=True)
         raise typer.Exit(EXIT_UNSOLVED)
     everything = np.ones(len(task.rows), dtype=bool)
-    lines = [line("all rows", task, problem, everything, runs[-1].result.lam)]
+    lines = [line("all rows", task, problem, everything, main.lam)]
     for it in runs:
-        how = {"status": it.result.status.value, "evaluations": it.result.n_evaluations, "seconds": round(it.seconds, 3)}
+        how: dict[str, Any] = {"status": it.result.status.value, "evaluations": it.result.n_evaluations}
+        how |= {"seconds": round(it.seconds, 3), "message": it.result.message}
         lines.append(line(it.method, task, problem, it.result.theta, it.result.lam) | how)
-    summary = {
+    summary: dict[str, Any] = {
         "train": str(options.train),
         "task": "classification",
         "target": task.target,
@@ -143,7 +146,7 @@ def compute(options: Options, task: Task, problem: SoftmaxDistillation, folder: 
         "validation_rows": len(task.validation[0]),
         "test_rows": None if task.test is None else len(task.test[0]),
         "budget": None if options.budget is None else int(getattr(problem.theta_set, "k", len(task.rows))),
-        "alpha": problem.alpha,
+        "alpha": options.alpha,
         "seed": options.seed,
         "method": method,
         "methods": lines,
@@ -152,6 +155,7 @@ def compute(options: Options, task: Task, problem: SoftmaxDistillation, folder: 
         "validation_split": task.split_off,
         "identity": identity(options, task, problem),
     }
+    summary |= {"asked": sentence(summary), "about": origin(command_line(), sum(it["seconds"] for it in lines))}
     files = {
         "selected.csv": listed(task, np.flatnonzero(main.theta), main),
         "dropped.csv": listed(task, np.flatnonzero(main.theta == 0), None),
@@ -166,9 +170,11 @@ def line(method: str, task: Task, problem: SoftmaxDistillation, theta: NDArray[A
     out: dict[str, Any] = {
         "method": method,
         "rows": int(np.count_nonzero(theta)),
+        "alpha": alpha_of(problem, lam),
         "status": None,
         "evaluations": 1,
         "seconds": 0.0,
+        "message": "nothing to choose",
     }
     for name, part in (("validation", task.validation), ("test", task.test)):
         loss = accuracy = None
@@ -184,6 +190,11 @@ def line(method: str, task: Task, problem: SoftmaxDistillation, theta: NDArray[A
     return out
 
 
+def alpha_of(problem: SoftmaxDistillation, lam: Floats) -> float:
+    """The penalty, fixed or found."""
+    return problem.alpha if isinstance(problem.alpha, float) else float(lam)
+
+
 def model(task: Task, problem: SoftmaxDistillation, result: Result) -> dict[str, Any]:
     """The classifier: scores are intercept + coef x, the largest wins."""
     coef, intercept = problem.model(result.theta, result.lam)
@@ -193,7 +204,7 @@ def model(task: Task, problem: SoftmaxDistillation, result: Result) -> dict[str,
         "features": task.features,
         "intercept": intercept.tolist(),
         "coef": coef.tolist(),
-        "alpha": problem.alpha if isinstance(problem.alpha, float) else float(result.lam),
+        "alpha": alpha_of(problem, result.lam),
         "candidate_rows": len(task.rows),
         "selected_rows": int(np.count_nonzero(result.theta)),
     }

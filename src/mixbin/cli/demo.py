@@ -1,236 +1,151 @@
-"""``mixbin demo``: distil scikit-learn's diabetes data with every method, and retrain on each answer outside the engine."""
+"""``mixbin demo``, the tour: distil a small table, find a planted group structure, and see both as pages."""
 
 import json
-import time
-from contextlib import nullcontext
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from subprocess import PIPE
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+import typer
 
+# Not "from mixbin.cli import": there these names are the commands.
+import mixbin.cli.distill as distill
+import mixbin.cli.groups as groups
 from mixbin import _validate as check
-from mixbin._validate import Floats
-from mixbin.cli.report import empty_table, spinner
-from mixbin.cli.solving import BASELINES
-from mixbin.methods import relax_and_penalize, relax_and_round
-from mixbin.problems import RidgeDistillation
-from mixbin.result import Status
+from mixbin._files import write_text
+from mixbin.cli.diabetes import PARTS, compare, distillation, load, show, write_parts
+from mixbin.cli.report import plain_console, spinner
+from mixbin.cli.run_folder import RunFolder
+from mixbin.cli.solving import EXIT_INTERRUPTED
+from mixbin.errors import InvalidInput
+from mixbin.reporting import write_report
+from mixbin.sets.budget import resolve_budget
 
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
-Rows = NDArray[np.intp]
-
-RANDOM_DRAWS = 50
-
-
-@dataclass(frozen=True)
-class Split:
-    """The data, and the row numbers of its three parts."""
-
-    X: Floats
-    y: Floats
-    train: Rows
-    validation: Rows
-    test: Rows
-
-    def rmse(self, part: Rows, weights: NDArray[Any], alpha: float) -> float | None:
-        """The error on one part of scikit-learn's Ridge trained on the weighted training rows; None without any."""
-        from sklearn.linear_model import Ridge
-
-        used = weights > 0
-        if not used.any():
-            return None
-        rows = self.train[used]
-        model = Ridge(alpha=len(self.train) * alpha).fit(self.X[rows], self.y[rows], sample_weight=weights[used].astype(float))
-        return float(np.sqrt(np.mean((model.predict(self.X[part]) - self.y[part]) ** 2)))
+PLANTED: dict[str, Any] = {"tasks": 60, "samples": 12, "features": 24, "n_groups": 4}
+"""Small enough that it is solved in seconds once the kernels are compiled."""
+MARK = "demo.txt"
+"""By which a folder is known as a demo's."""
+FILES = {
+    ".": ("index.html",),
+    "data": tuple(f"{part}.csv" for part in PARTS),
+    "diabetes": tuple(distill.SHOWN),
+    "groups": tuple(groups.SHOWN),
+}
+"""All that the demo writes beside it."""
 
 
 @dataclass(frozen=True)
-class Line:
-    """One line of the comparison; the errors are None where no row is left to train on."""
+class Planted:
+    """The second part: a structure that is known, and what was found of it."""
 
-    method: str
-    validation_rmse: float | None
-    test_rmse: float | None
-    rows: int
-    alpha: float
-    status: str | None
+    tasks: int
+    features: int
+    groups: int
+    adjusted_rand: float
+    """1 where the true groups were found."""
+    test_loss: float
+    true_groups_test_loss: float
     evaluations: int
     seconds: float
-    message: str
-    selected: list[int]
-    """Row numbers of the data set."""
-    weights: list[float] | None
-    """Of the selected rows, where they are fractions."""
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """What the demo shows, as a table or as JSON."""
-
-    data: str
-    train: list[int]
-    validation: list[int]
-    test: list[int]
-    budget: int
-    seed: int
-    methods: list[Line]
-    random_rows_test_rmse: float
-    """The mean test error of as many rows drawn at random."""
-
-
-def run(budget: int | float, alpha: float | None, seed: int, *, as_json: bool) -> None:
-    """Compare the methods and print the table, or one line of JSON."""
+def run(budget: int | float, alpha: float | None, seed: int, out: Path, *, as_json: bool) -> None:
+    """Distil, find groups, write the pages; print the tables and where the pages are, or one line of JSON."""
     if alpha is not None:
         check.real(
             "--alpha", alpha, low=0, open_low=True, remedy="write a number such as 1e-4, or leave it out to have it chosen"
         )
-    with nullcontext() if as_json else spinner("Choosing rows ..."):
-        comparison = compare(load(seed), budget, alpha, seed)
+    split = load(seed)
+    options = distillation(budget, alpha, seed, out, as_json)
+    # Before anything is written: a budget may be no number of these rows.
+    resolve_budget("budget", budget, len(split.train))
+    enter(out)
+    try:
+        write_parts(split, out)
+        with finding_groups(seed, out / "groups") as groups_found:
+            comparison = compare(split, options)
+            console = plain_console()
+            if not as_json:
+                show(comparison, console)
+            with spinner("Finding groups; the first time, kernels are compiled for some 20 seconds ...", quiet=as_json):
+                structure = groups_found()
+        with spinner("Writing the pages ...", quiet=as_json):
+            page = write_report(out)
+    except KeyboardInterrupt:
+        print("mixbin: interrupted; the same command begins anew", file=sys.stderr)
+        raise typer.Exit(EXIT_INTERRUPTED) from None
     if as_json:
-        print(json.dumps(asdict(comparison), allow_nan=False))
+        print(json.dumps(asdict(comparison) | {"groups": asdict(structure), "page": str(page)}, allow_nan=False))
     else:
-        from rich.console import Console
-
-        show(comparison, Console(highlight=False))
+        console.print(f"\n{told(structure)}\n\nEverything as pages: open {page} in a browser.")
 
 
-def load(seed: int) -> Split:
-    """The diabetes data in three equal parts."""
-    from sklearn.datasets import load_diabetes
+def enter(out: Path) -> None:
+    """A folder of the demo's own: new, empty, or of a demo before, whose files go."""
+    if out.exists() and not out.is_dir():
+        raise InvalidInput(f"--out must be a folder, got the file {str(out)!r}; choose another name")
+    mark = out / MARK
+    if out.is_dir() and any(out.iterdir()) and not mark.exists():
+        raise InvalidInput(f"--out {str(out)!r} holds files that are from no demo; choose another folder")
+    for part, files in FILES.items():
+        for name in files:
+            (out / part / name).unlink(missing_ok=True)
+        RunFolder(out / part, tuple(files)).clear()
+    try:
+        (out / "data").mkdir(parents=True, exist_ok=True)
+        write_text(mark, "The folder of mixbin demo: the command replaces what it wrote here before.\n")
+    except OSError as error:
+        raise InvalidInput(f"--out {str(out)!r} cannot be written to ({error.strerror}); choose another folder") from None
 
-    X, y = load_diabetes(return_X_y=True)
-    order = np.random.default_rng(seed).permutation(len(X))
-    train, validation, test = (np.sort(part) for part in np.array_split(order, 3))
-    return Split(X, y, train, validation, test)
+
+@contextmanager
+def finding_groups(seed: int, out: Path) -> Iterator[Callable[[], Planted]]:
+    """``mixbin groups`` on made tasks in a process of its own, because compiling its kernels takes a core for a while."""
+    sizes = [word for name, value in PLANTED.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    command = ["groups", "--synthetic", "equal", *sizes, "--seed", str(seed), "--out", str(out), "--json"]
+    process = subprocess.Popen([sys.executable, "-m", "mixbin", *command], stdout=PIPE, stderr=PIPE, text=True)
+
+    def found() -> Planted:
+        said, complaint = process.communicate()
+        if process.returncode:
+            sys.stderr.write(complaint)
+            raise typer.Exit(process.returncode)
+        return planted(json.loads(said))
+
+    try:
+        yield found
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        process.communicate()
 
 
-def compare(split: Split, budget: int | float, alpha: float | None, seed: int) -> Comparison:
-    """Each method on the same rows, the baselines with the number of evaluations that penalize used."""
-    data = (split.X[split.train], split.y[split.train], split.X[split.validation], split.y[split.validation])
-    problem = RidgeDistillation(*data, budget=budget, alpha=alpha)
-    penalize = solve("penalize", split, problem, seed=seed)
-    baselines = [solve(name, split, problem, seed=seed, max_evaluations=penalize.evaluations) for name in BASELINES]
-    return Comparison(
-        data="diabetes",
-        train=split.train.tolist(),
-        validation=split.validation.tolist(),
-        test=split.test.tolist(),
-        budget=problem.theta_set.k,
-        seed=seed,
-        methods=[all_rows(split, problem), *baselines, penalize],
-        random_rows_test_rmse=random_rows(split, problem, seed),
+def planted(summary: Mapping[str, Any]) -> Planted:
+    """What is told of that run."""
+    oracle, found = summary["methods"]
+    return Planted(
+        tasks=summary["tasks"],
+        features=summary["features"],
+        groups=found["groups"],
+        adjusted_rand=found["adjusted_rand"],
+        test_loss=found["test_loss"],
+        true_groups_test_loss=oracle["test_loss"],
+        evaluations=found["evaluations"],
+        seconds=found["seconds"],
     )
 
 
-def solve(method: str, split: Split, problem: RidgeDistillation, **keywords: Any) -> Line:
-    """Run one method and retrain on its answer."""
-    began = time.perf_counter()
-    if method in BASELINES:
-        result = relax_and_round(problem, rounding=BASELINES[method], **keywords)
-    else:
-        result = relax_and_penalize(problem, **keywords)
-    seconds = time.perf_counter() - began
-    alpha = problem.alpha if isinstance(problem.alpha, float) else float(result.lam)
-    how = {"status": result.status.value, "evaluations": result.n_evaluations, "seconds": seconds, "message": result.message}
-    return line(method, split, result.theta, alpha, **how)
-
-
-def all_rows(split: Split, problem: RidgeDistillation) -> Line:
-    """The reference: train on everything."""
-    began = time.perf_counter()
-    theta = np.ones(len(split.train), dtype=bool)
-    alpha, evaluations = best_alpha(problem, theta)
-    seconds = time.perf_counter() - began
-    return line(
-        "all rows", split, theta, alpha, status=None, evaluations=evaluations, seconds=seconds, message="nothing to choose"
+def told(it: Planted) -> str:
+    """The second part in words."""
+    found = (
+        "exactly the groups" if it.adjusted_rand == 1 else f"groups with a Rand index of {it.adjusted_rand:.2f} (1 is the truth)"
     )
-
-
-def random_rows(split: Split, problem: RidgeDistillation, seed: int) -> float:
-    """The mean test error of as many rows drawn at random, with the best alpha for each draw."""
-    rng = np.random.default_rng(seed)
-    rows = np.arange(len(split.train))
-    draws = [np.isin(rows, rng.choice(rows, problem.theta_set.k, replace=False)) for _ in range(RANDOM_DRAWS)]
-    return float(np.mean([split.rmse(split.test, theta, best_alpha(problem, theta)[0]) for theta in draws]))
-
-
-def best_alpha(problem: RidgeDistillation, theta: NDArray[np.bool_]) -> tuple[float, int]:
-    """The alpha with the least validation error for given rows, or the fixed one; and how many were tried."""
-    from scipy.optimize import minimize_scalar
-
-    if isinstance(problem.alpha, float):
-        return problem.alpha, 1
-    v, bounds = theta.astype(np.float64), np.log(problem.alpha)
-    best = minimize_scalar(lambda t: problem.evaluate(v, np.exp(t), gradient=False).value, bounds=bounds, method="bounded")
-    return float(np.exp(best.x)), int(best.nfev)
-
-
-def line(method: str, split: Split, weights: NDArray[Any], alpha: float, **how: Any) -> Line:
-    """A line with errors from retraining."""
-    return Line(
-        method=method,
-        validation_rmse=split.rmse(split.validation, weights, alpha),
-        test_rmse=split.rmse(split.test, weights, alpha),
-        rows=int(np.count_nonzero(weights)),
-        alpha=alpha,
-        selected=split.train[weights > 0].tolist(),
-        weights=None if weights.dtype == np.bool_ else weights[weights > 0].tolist(),
-        **how,
+    return (
+        f"And groups: {it.tasks} regressions were made in which {it.features} features belong together in {PLANTED['n_groups']} "
+        f"groups. From the data alone penalize finds {found}; test loss {it.test_loss:.4g}, with "
+        f"the true groups {it.true_groups_test_loss:.4g}."
     )
-
-
-def show(comparison: Comparison, console: "Console") -> None:
-    """The task, the table and what it says."""
-    k, m = comparison.budget, len(comparison.train)
-    console.print(
-        "\nThe data: 10 measurements of each of 442 patients, and how far their diabetes had advanced a year later.\n"
-        f"The task: keep only {k} of {m} training rows, chosen such that a ridge regression trained on them predicts "
-        f"{len(comparison.validation)} validation rows best. {len(comparison.test)} test rows play no part in the choice.\n"
-    )
-    console.print(table(comparison))
-    console.print(
-        "\nRMSE is the typical error of a prediction: lower is better. Each is measured by training scikit-learn's Ridge anew.\n"
-        "relax, simple and top-k may use as many evaluations as penalize, and stop once they no longer improve.\n"
-    )
-    for sentence in conclusions(comparison):
-        console.print(sentence)
-
-
-def table(comparison: Comparison) -> "Table":
-    """One line per method."""
-    out = empty_table("method", "validation RMSE", "test RMSE", "rows", "status", "evaluations", "seconds")
-    for it in comparison.methods:
-        errors = ["no rows" if error is None else f"{error:.2f}" for error in (it.validation_rmse, it.test_rmse)]
-        out.add_row(
-            it.method, *errors, str(it.rows), (it.status or "reference").lower(), str(it.evaluations), f"{it.seconds:.2f}"
-        )
-    return out
-
-
-def conclusions(comparison: Comparison) -> list[str]:
-    """What the table says, in words."""
-    by_name = {it.method: it for it in comparison.methods}
-    reference, relax, simple, best = (by_name[name] for name in ("all rows", "relax", "simple", "penalize"))
-    assert reference.test_rmse is not None
-    assert best.test_rmse is not None
-    more = best.test_rmse / reference.test_rmse - 1
-    against = f"{abs(more):.0%} {'above' if more > 0 else 'below'}" if round(100 * more) else "practically"
-    k = comparison.budget
-    said = [
-        f"Trained on the {counted(k)} that penalize keeps, the model has a test error of {best.test_rmse:.1f}, "
-        f"{against} the {reference.test_rmse:.1f} of all {reference.rows} rows; "
-        f"{counted(k)} drawn at random: {comparison.random_rows_test_rmse:.1f} on average.",
-        f"relax only weights the rows ({counted(relax.rows)} above 0), which is not yet a choice.",
-    ]
-    if simple.status == Status.INFEASIBLE:
-        said.append(f"simple rounds each weight on its own, which here leaves {counted(simple.rows)} instead of {k}.")
-    return said
-
-
-def counted(rows: int) -> str:
-    """A number of rows in words."""
-    return "1 row" if rows == 1 else f"{rows or 'no'} rows"

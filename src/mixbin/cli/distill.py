@@ -4,7 +4,6 @@ import json
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,16 +14,18 @@ from numpy.typing import NDArray
 
 from mixbin import _validate as check
 from mixbin._files import csv_text, json_text
+from mixbin._origin import origin
 from mixbin._validate import Floats
 from mixbin._version import __version__
 from mixbin.cli import tables
-from mixbin.cli.demo import best_alpha
 from mixbin.cli.report import empty_table, plain_console, show_end, spinner
 from mixbin.cli.run_folder import RunFolder
-from mixbin.cli.solving import check_limits, resumable, solve_all
+from mixbin.cli.solving import Solved, check_limits, resumable, solve_all
+from mixbin.cli.typed import command_line
 from mixbin.datasets.sources import digest
 from mixbin.errors import InvalidInput
 from mixbin.problems import RidgeDistillation
+from mixbin.reporting.figures import selection_data
 from mixbin.result import Result
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 EXIT_UNSOLVED = 1
 SHOWN = {
+    "report.html": "everything below as a page, for a browser",
     "selected.csv": "the selected rows, with their numbers in the training file",
     "model.json": "the ridge regression trained on them",
     "trace.csv": "the path of the run",
@@ -99,20 +101,17 @@ class Line:
 def run(options: Options) -> None:
     """Do what the command says and print it, as a table or as one line of JSON."""
     with resumable():
-        with nullcontext() if options.as_json else spinner(f"Reading {options.train.name} ..."):
+        with spinner(f"Reading {options.train.name} ...", quiet=options.as_json):
             check_options(options)
             if options.budget is None:
                 raise InvalidInput("--budget must be given for a regression, got none; write one such as --budget 10%")
             task = load(options)
-            X, X_val = task.train[:, :-1], task.validation[:, :-1]
-            y, y_val = task.train[:, -1], task.validation[:, -1]
-            assert options.budget is not None
-            problem = RidgeDistillation(X, y, X_val, y_val, budget=options.budget, alpha=options.alpha)
+            problem = make_problem(task, options)
         folder = RunFolder(options.out, tuple(SHOWN))
         summary = folder.enter(identity(options, task, problem), options.resume)
         before = summary is not None
         if summary is None:
-            summary = compute(options, task, problem, folder)
+            summary = finish(options, task, problem, folder, solve(options, problem, folder), command_line())
     if options.as_json:
         print(json.dumps(summary, allow_nan=False))
     else:
@@ -160,16 +159,24 @@ def identity(options: Options, task: Task, problem: RidgeDistillation) -> dict[s
     }
 
 
-def compute(options: Options, task: Task, problem: RidgeDistillation, folder: RunFolder) -> dict[str, Any]:
-    """Run the methods, penalize first, and leave everything in the folder."""
-    runs = solve_all(
-        options.method,
-        problem,
-        folder,
-        seed=options.seed,
-        max_evaluations=options.max_evaluations,
-        quiet=options.as_json,
-    )
+def make_problem(task: Task, options: Options) -> RidgeDistillation:
+    """G over the rows."""
+    assert options.budget is not None
+    X, X_val = task.train[:, :-1], task.validation[:, :-1]
+    y, y_val = task.train[:, -1], task.validation[:, -1]
+    return RidgeDistillation(X, y, X_val, y_val, budget=options.budget, alpha=options.alpha)
+
+
+def solve(options: Options, problem: RidgeDistillation, folder: RunFolder) -> list[Solved]:
+    """Run the methods, penalize first."""
+    limits: dict[str, Any] = {"seed": options.seed, "max_evaluations": options.max_evaluations}
+    return solve_all(options.method, problem, folder, **limits, quiet=options.as_json)
+
+
+def finish(
+    options: Options, task: Task, problem: RidgeDistillation, folder: RunFolder, runs: list[Solved], command: str
+) -> dict[str, Any]:
+    """Judge what the methods gave and leave everything in the folder, with the ``command`` that makes it again."""
     lines = [reference(task, problem), *(line(it.method, task, problem, it.result, it.seconds) for it in runs)]
     method, main, _ = runs[-1]
     if not main.theta.any():
@@ -179,6 +186,7 @@ def compute(options: Options, task: Task, problem: RidgeDistillation, folder: Ru
         )
         raise typer.Exit(EXIT_UNSOLVED)
     summary = summarise(options, task, problem, main, lines)
+    summary |= {"asked": sentence(summary), "about": origin(command, sum(it.seconds for it in lines))}
     folder.finish(summary, main, {"selected.csv": selected(task, main), "model.json": json_text(model(task, problem, main))})
     return summary
 
@@ -197,6 +205,17 @@ def reference(task: Task, problem: RidgeDistillation) -> Line:
         "message": "nothing to choose",
     }
     return Line(method="all rows", rows=len(task.rows), alpha=alpha, **errors, **how)
+
+
+def best_alpha(problem: RidgeDistillation, theta: NDArray[np.bool_]) -> tuple[float, int]:
+    """The alpha with the least validation error for given rows, or the fixed one; and how many were tried."""
+    from scipy.optimize import minimize_scalar
+
+    if isinstance(problem.alpha, float):
+        return problem.alpha, 1
+    v, bounds = theta.astype(np.float64), np.log(problem.alpha)
+    best = minimize_scalar(lambda t: problem.evaluate(v, np.exp(t), gradient=False).value, bounds=bounds, method="bounded")
+    return float(np.exp(best.x)), int(best.nfev)
 
 
 def line(method: str, task: Task, problem: RidgeDistillation, result: Result, seconds: float) -> Line:
@@ -246,6 +265,7 @@ def summarise(options: Options, task: Task, problem: RidgeDistillation, main: Re
         "seed": options.seed,
         "method": lines[-1].method,
         "methods": [asdict(it) for it in lines],
+        "selection": selection_data(main.theta, task.train[:, -1], task.target),
         "certificate": None if main.certificate is None else str(main.certificate),
         "files": {name: str(options.out / name) for name in SHOWN},
         "validation_split": task.split_off,

@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from mixbin import _validate as check
 from mixbin._digest import digest
 from mixbin._files import csv_text
+from mixbin._origin import origin
 from mixbin._validate import Floats
 from mixbin._version import __version__
 from mixbin.cli import task_files
@@ -21,6 +21,7 @@ from mixbin.cli.report import empty_table, plain_console, show_end, spinner
 from mixbin.cli.run_folder import RunFolder
 from mixbin.cli.solving import Solved, check_limits, resumable, solve_all
 from mixbin.cli.task_files import Part, TaskData
+from mixbin.cli.typed import command_line
 from mixbin.datasets import GroupLassoData, make_group_lasso
 from mixbin.errors import InvalidInput
 from mixbin.problems import GroupLassoStructure
@@ -34,6 +35,7 @@ N_GROUPS = 10
 SYNTHETIC: dict[str, Any] = {"a": 0.3, "tasks": 500, "samples": 20, "features": 100}
 """The published sizes."""
 SHOWN = {
+    "report.html": "everything below as a page, for a browser",
     "structure.csv": "the group of each feature",
     "structure.svg": "the groups as a picture",
     "coef.csv": "the model of each task",
@@ -96,7 +98,7 @@ class Line:
 def run(options: Options) -> None:
     """Do what the command says and print it, as a table or as one line of JSON."""
     with resumable():
-        with nullcontext() if options.as_json else spinner("Reading the tasks ..."):
+        with spinner("Reading the tasks ...", quiet=options.as_json):
             _check(options)
             data = load(options)
             problem = make_problem(data, n_groups(options, len(data.features)), options.lam)
@@ -104,7 +106,7 @@ def run(options: Options) -> None:
         summary = folder.enter(identity(options, data, problem), options.resume)
         before = summary is not None
         if summary is None:
-            summary = compute(options, data, problem, folder)
+            summary = compute(options, data, problem, folder, command_line())
     if options.as_json:
         print(json.dumps(summary, allow_nan=False))
     else:
@@ -205,10 +207,10 @@ def identity(options: Options, data: TaskData, problem: GroupLassoStructure) -> 
     }
 
 
-def compute(options: Options, data: TaskData, problem: GroupLassoStructure, folder: RunFolder) -> dict[str, Any]:
-    """Run the methods, penalize first, and leave everything in the folder."""
+def compute(options: Options, data: TaskData, problem: GroupLassoStructure, folder: RunFolder, command: str) -> dict[str, Any]:
+    """Run the methods, penalize first, and leave everything in the folder, with the ``command`` that makes it again."""
     text = "Loading the kernels, which the first time takes some 20 seconds ..."
-    with nullcontext() if options.as_json else spinner(text):
+    with spinner(text, quiet=options.as_json):
         # Apart from the methods, so that their seconds are their own.
         problem.evaluate_terms(problem.theta_set.start(), problem.lam_set.start(), np.zeros(1, dtype=np.intp))
     runs = solve_all(
@@ -224,6 +226,7 @@ def compute(options: Options, data: TaskData, problem: GroupLassoStructure, fold
     if data.labels is not None:
         lines.insert(0, oracle(data, lam_of(problem, main)))
     summary = summarise(options, data, problem, main, lines)
+    summary |= {"asked": sentence(summary), "about": origin(command, sum(it.seconds for it in lines))}
     files = {
         "structure.csv": structure(data, main),
         "structure.svg": picture(data, runs[-1]),
@@ -321,6 +324,7 @@ def summarise(options: Options, data: TaskData, problem: GroupLassoStructure, ma
         "rows": data.train.rows,
         "validation_rows": _validation(data).rows,
         "test_rows": None if data.test is None else data.test.rows,
+        "labels": None if data.labels is None else data.labels.tolist(),
         "truth": [name for name in ("labels", "coef") if getattr(data, name) is not None],
         "n_groups": problem.n_groups,
         "lam": options.lam,

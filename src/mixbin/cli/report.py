@@ -1,7 +1,7 @@
 """What all commands print alike."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 TEXTS = ("method", "status")
 
 
-def spinner(text: str) -> AbstractContextManager[Any]:
-    """A sign of life on a terminal, nothing in a pipe."""
+def spinner(text: str, *, quiet: bool = False) -> AbstractContextManager[Any]:
+    """A sign of life on a terminal, nothing in a pipe or where it should be ``quiet``."""
     from rich.console import Console
 
-    return Console(stderr=True).status(text) if sys.stdout.isatty() and sys.stderr.isatty() else nullcontext()
+    shown = not quiet and sys.stdout.isatty() and sys.stderr.isatty()
+    return Console(stderr=True).status(text) if shown else nullcontext()
 
 
 def plain_console() -> "Console":
@@ -29,14 +30,17 @@ def plain_console() -> "Console":
     return Console(highlight=False, markup=False, emoji=False)
 
 
-def empty_table(*columns: str) -> "Table":
-    """A table without lines but below its head; ``TEXTS`` stand at the left of their columns, numbers at the right."""
+def empty_table(*columns: str, texts: Sequence[str] = TEXTS) -> "Table":
+    """A table without lines but below its head; ``texts`` stand at the left of their columns, numbers at the right.
+
+    Where a terminal is narrow, cells are broken into lines, and nothing of them is left out.
+    """
     from rich import box
     from rich.table import Table
 
     out = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
     for name in columns:
-        out.add_column(name, justify="left" if name in TEXTS else "right", vertical="bottom")
+        out.add_column(name, justify="left" if name in texts else "right", vertical="top", overflow="fold")
     return out
 
 

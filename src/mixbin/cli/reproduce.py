@@ -1,7 +1,6 @@
 """``mixbin reproduce``: the tables and figures of the paper, from data to numbers and pictures."""
 
 import json
-import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,10 +11,12 @@ from typing import TYPE_CHECKING
 import typer
 
 from mixbin import _validate as check
-from mixbin.cli.report import plain_console
+from mixbin.cli.report import empty_table, plain_console
 from mixbin.cli.solving import EXIT_INTERRUPTED
+from mixbin.cli.typed import command_line
 from mixbin.errors import InvalidInput
 from mixbin.problems.group_lasso.structure import usable_cores
+from mixbin.reporting import write_report
 from mixbin.reproduction import distillation, figures, tables, writing
 from mixbin.reproduction.job import FULL, QUICK, Job, Record
 from mixbin.reproduction.plan import FIGURES, TABLES, Plan
@@ -29,6 +30,15 @@ if TYPE_CHECKING:
 
 WIDE = 130
 """Columns of a terminal from which on deviations have room."""
+
+
+SHOWN = {
+    "report.html": "everything as a page, for a browser",
+    "README.md": "the same as text",
+    "*.md, *.csv": "the tables",
+    "*.svg": "the figures",
+    "results.json": "everything, for machines",
+}
 
 
 @dataclass(frozen=True)
@@ -69,10 +79,10 @@ def run(options: Options) -> None:
         return [record for record in found if record is not None]
 
     seconds = sum(record["job_seconds"] for record in records(jobs))
-    said = writing.about(plan, shlex.join(["mixbin", *sys.argv[1:]]), seconds)
+    said = writing.about(plan, command_line(), seconds)
     made = [tables.make(name, plan, records) for name in plan.what if name in TABLES]
     drawn = [figures.make(name, plan, records) for name in plan.what if name in FIGURES]
-    files = writing.write(options.out, said, made, drawn)
+    files = [*writing.write(options.out, said, made, drawn), write_report(options.out).name]
     if options.as_json:
         cells = {table.name: table.cells() for table in made}
         print(json.dumps({"about": said, "tables": cells, "files": [str(options.out / name) for name in files]}, allow_nan=False))
@@ -138,19 +148,17 @@ def show(said: Record, made: Sequence[Table], before: int, total: int, out: Path
         console.print()
     known = f" ({before} of them were there before)" if before else ""
     console.print(f"Size {said['size']}. Solver: {said['solver']}. {total} runs{known}. {said['machine']}.")
-    console.print(f"Written to {out}: README.md has it all; tables as .md and .csv, figures as .svg, results.json for machines.")
+    console.print(f"Written to {out}:")
+    for name, what in SHOWN.items():
+        console.print(f"  {name:<14} {what}")
 
 
 def shown(table: Table, wide: bool) -> "Shown":
     """A table for the terminal: what we have numbers for, with deviations where there is room for them."""
-    from rich import box
-    from rich.table import Table as Shown
-
-    out = Shown(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
-    for name in table.heads:
-        out.add_column(name, vertical="top", no_wrap=name == "measured")
-    for name in table.columns:
-        out.add_column(name, justify="right")
+    out = empty_table(*table.heads, *table.columns, texts=table.heads)
+    for column, name in zip(out.columns, table.heads, strict=False):
+        # The last of the labels is short.
+        column.no_wrap = name == table.heads[-1]
     last: tuple[str, ...] = ()
     for row in table.rows:
         if not any(it.values for it in row.entries):
@@ -162,4 +170,7 @@ def shown(table: Table, wide: bool) -> "Shown":
         cells = ["\n".join(text if wide else text.split(" ± ")[0] for text in both) for both in texts]
         out.add_row(*labels, *cells)
         last = row.labels
+    for column in out.columns[len(table.heads) :]:
+        # A cell may be broken between a mean and its deviation, not within a number.
+        column.min_width = max((len(word) for cell in column.cells for word in str(cell).split()), default=1)
     return out

@@ -1,6 +1,7 @@
 """The folder of one run: what a finished run leaves there, and what an interrupted one needs to go on.
 
-Every file is whole or not there. ``methods.json`` is written last: where it is, the run has ended and ``checkpoint`` is gone.
+Every file is whole or not there. ``methods.json`` is written last, but for the page, which is made of the other files: where it
+is, the run has ended and ``checkpoint`` is gone.
 """
 
 import json
@@ -11,9 +12,11 @@ from typing import Any
 
 from mixbin._files import read_json, write_json, write_text
 from mixbin.errors import CheckpointMismatch, InvalidInput
+from mixbin.reporting import write_report
 from mixbin.result import Result
 
 METHODS = ("penalize", "top-k", "simple", "relax")
+REPORT = "report.html"
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,9 @@ class RunFolder:
         if finished.exists():
             summary = read_json(finished)
             self._compare(summary.get("identity", {}), identity)
-            self._clear()
+            self.clear()
+            if not (self.path / REPORT).exists():
+                write_report(self.path)
             return summary
         try:
             self.checkpoint.mkdir(parents=True, exist_ok=True)
@@ -66,7 +71,7 @@ class RunFolder:
             return [self.checkpoint.name] if self.checkpoint.exists() else []
         return [f"{self.checkpoint.name}/{file.name}" for file in self.checkpoint.iterdir() if not file.name.endswith(".part")]
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
         """Remove the checkpoint; files of others in it stay."""
         if not self.checkpoint.is_dir():
             return
@@ -103,4 +108,6 @@ class RunFolder:
         write_text(self.path / "trace.csv", result.trace.to_frame().to_csv(index=False))
         result.save(self.path / "result.npz")
         write_json(self.path / "methods.json", summary)
-        self._clear()
+        # From what is in the folder now, so that a page which is written later is the same.
+        write_report(self.path)
+        self.clear()

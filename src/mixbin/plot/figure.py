@@ -1,11 +1,15 @@
 """Figures without pyplot: no window, no global state, safe in threads."""
 
 import io
+import re
 import warnings
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+"""Characters that a name may have and XML may not."""
 
 
 def new_figure(width: float, height: float) -> "Figure":
@@ -27,4 +31,4 @@ def svg_text(figure: "Figure", about: str | None = None) -> str:
         # Text stays text, so that the reader's font has the letters that matplotlib's lacks.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": "mixbin", "Description": about})
-    return out.getvalue()
+    return NO_XML.sub("\N{REPLACEMENT CHARACTER}", out.getvalue())

@@ -141,7 +141,11 @@ def _growing(x: Floats) -> Floats:
 
 def selection(theta: ArrayLike, values: ArrayLike | None = None, name: str = "") -> "Figure":
     """Histograms of a quantity over all rows and over the selected; see ``selection_shares``."""
-    shares = selection_shares(theta, values, name)
+    return draw_shares(selection_shares(theta, values, name))
+
+
+def draw_shares(shares: SelectionShares) -> "Figure":
+    """The histograms of shares that are known."""
     figure = new_figure(6.0, 3.4)
     axes = figure.subplots()
     all_label, selected_label = f"all {shares.n_rows:,} rows", f"the {shares.n_selected:,} selected"
@@ -176,10 +180,10 @@ def _is_even(shares: SelectionShares) -> bool:
 def _ticks(axes: "Axes", shares: SelectionShares) -> None:
     """Numbers below the edges of the bins, or below the bins of one value; open bins say so. As many as fit."""
     if shares.single_values:
-        at, labels = np.arange(shares.low.size, dtype=np.float64), _distinct(shares.low)
+        at, labels = np.arange(shares.low.size, dtype=np.float64), distinct_labels(shares.low)
     else:
         edges = np.append(shares.low, shares.high[-1])
-        at, labels = np.arange(edges.size, dtype=np.float64), _distinct(edges)
+        at, labels = np.arange(edges.size, dtype=np.float64), distinct_labels(edges)
         if np.isinf(edges[0]):
             at, labels = np.append(0.5, at[2:]), [f"< {labels[1]}", *labels[2:]]
         if np.isinf(edges[-1]):
@@ -193,7 +197,7 @@ def _ticks(axes: "Axes", shares: SelectionShares) -> None:
     axes.set_xticks(at[kept], [labels[i] for i in kept])
 
 
-def _distinct(values: Floats) -> list[str]:
+def distinct_labels(values: Floats) -> list[str]:
     """The values in as few digits as tell them apart."""
     short = [number(value) for value in values.tolist()]
     if len(set(short)) == len(short):

@@ -1,24 +1,19 @@
 """What a reproduction leaves: tables and figures as files, one page with all of them, and everything as data."""
 
 import json
-import os
-import platform
 from dataclasses import asdict, is_dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mixbin._files import csv_text, write_text
-from mixbin._version import __version__
+from mixbin._origin import origin
 from mixbin.plot.figure import svg_text
 from mixbin.reproduction.figures import Figure
 from mixbin.reproduction.job import Record
 from mixbin.reproduction.plan import Plan
 from mixbin.reproduction.table import Table
-
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "joblib")
 
 
 def about(plan: Plan, command: str, seconds: float) -> Record:
@@ -31,24 +26,13 @@ def about(plan: Plan, command: str, seconds: float) -> Record:
             f" (distillations SHORTENED to {plan.size.steps:,} steps of some 29,100, with beta smaller so that eps ends "
             "where it does there)"
         )
-    return {
-        "command": command,
+    return origin(command, seconds) | {
         "size": plan.size.describe(),
         "solver": solver,
         "runs": runs,
         "seeds": seeds,
-        "seconds": round(seconds, 1),
-        "machine": machine(),
-        "versions": {"mixbin": __version__, "python": platform.python_version()} | {name: version(name) for name in LIBRARIES},
         "music": plan.music or "not here",
     }
-
-
-def machine() -> str:
-    """Cores and memory, in words."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30 if hasattr(os, "sysconf") else 0.0
-    return f"{cores} cores, {memory:.0f} GiB of memory, {platform.machine()}"
 
 
 def sentence(said: Record) -> str:
@@ -80,7 +64,9 @@ def write(folder: Path, said: Record, tables: list[Table], figures: list[Figure]
     data = {
         "about": said,
         "tables": [_plain(table) | {"cells": table.cells()} for table in tables],
-        "figures": [{"number": it.number, "title": it.title, "data": _plain(it.data)} for it in figures],
+        "figures": [
+            {"number": it.number, "title": it.title, "data": _plain(it.data), "remarks": list(it.remarks)} for it in figures
+        ],
     }
     files["results.json"] = json.dumps(data, allow_nan=False) + "\n"
     files = {"README.md": "\n".join(page)} | files

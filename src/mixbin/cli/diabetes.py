@@ -1,0 +1,251 @@
+"""The first part of ``mixbin demo``: scikit-learn's diabetes data, distilled as ``mixbin distill`` does it, with every method.
+
+Each answer is trained on anew outside the engine.
+"""
+
+import shlex
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Not "from mixbin.cli import": there this name is the command.
+import mixbin.cli.distill as distill
+from mixbin._files import csv_text, write_text
+from mixbin._validate import Floats
+from mixbin.cli.report import empty_table
+from mixbin.cli.run_folder import RunFolder
+from mixbin.cli.solving import Solved
+from mixbin.problems import RidgeDistillation
+from mixbin.result import Status
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+Rows = NDArray[np.intp]
+
+RANDOM_DRAWS = 50
+TARGET = "progression"
+PARTS = ("train", "validation", "test")
+
+
+@dataclass(frozen=True)
+class Split:
+    """The data, and the row numbers of its three parts."""
+
+    X: Floats
+    y: Floats
+    features: list[str]
+    train: Rows
+    validation: Rows
+    test: Rows
+
+    def rmse(self, part: Rows, weights: NDArray[Any], alpha: float) -> float | None:
+        """The error on one part of scikit-learn's Ridge trained on the weighted training rows; None without any."""
+        from sklearn.linear_model import Ridge
+
+        used = weights > 0
+        if not used.any():
+            return None
+        rows = self.train[used]
+        model = Ridge(alpha=len(self.train) * alpha).fit(self.X[rows], self.y[rows], sample_weight=weights[used].astype(float))
+        return float(np.sqrt(np.mean((model.predict(self.X[part]) - self.y[part]) ** 2)))
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the comparison; the errors are None where no row is left to train on."""
+
+    method: str
+    validation_rmse: float | None
+    test_rmse: float | None
+    rows: int
+    alpha: float
+    status: str | None
+    evaluations: int
+    seconds: float
+    message: str
+    selected: list[int]
+    """Row numbers of the data set."""
+    weights: list[float] | None
+    """Of the selected rows, where they are fractions."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What the demo shows, as a table or as JSON."""
+
+    data: str
+    train: list[int]
+    validation: list[int]
+    test: list[int]
+    budget: int
+    seed: int
+    methods: list[Line]
+    random_rows_test_rmse: float
+    """The mean test error of as many rows drawn at random."""
+
+
+def load(seed: int) -> Split:
+    """The diabetes data in three equal parts."""
+    from sklearn.datasets import load_diabetes
+
+    data = load_diabetes()
+    X, y = data.data, data.target
+    order = np.random.default_rng(seed).permutation(len(X))
+    train, validation, test = (np.sort(part) for part in np.array_split(order, 3))
+    return Split(X, y, list(data.feature_names), train, validation, test)
+
+
+def write_parts(split: Split, out: Path) -> None:
+    """The three parts of the data as files, with all digits."""
+    for name in PARTS:
+        rows = getattr(split, name)
+        cells = np.column_stack([split.X[rows], split.y[rows]]).tolist()
+        write_text(out / "data" / f"{name}.csv", csv_text([*split.features, TARGET], cells))
+
+
+def distillation(budget: int | float, alpha: float | None, seed: int, out: Path, as_json: bool) -> distill.Options:
+    """The first part as options of ``mixbin distill``."""
+    return distill.Options(
+        train=out / "data" / "train.csv",
+        target=TARGET,
+        budget=budget,
+        out=out / "diabetes",
+        validation=[out / "data" / "validation.csv"],
+        test=[out / "data" / "test.csv"],
+        ignore=[],
+        alpha=alpha,
+        method="all",
+        seed=seed,
+        validation_fraction=None,
+        max_evaluations=None,
+        header=None,
+        resume=False,
+        as_json=as_json,
+    )
+
+
+def compare(split: Split, options: distill.Options) -> Comparison:
+    """Each method on the same rows, as ``mixbin distill`` runs and leaves them; the errors by retraining on each answer."""
+    task = distill.load(options)
+    problem = distill.make_problem(task, options)
+    folder = RunFolder(options.out, tuple(distill.SHOWN))
+    folder.enter(distill.identity(options, task, problem), resume=False)
+    runs = distill.solve(options, problem, folder)
+    distill.finish(options, task, problem, folder, runs, command_of(options))
+    return Comparison(
+        data="diabetes",
+        train=split.train.tolist(),
+        validation=split.validation.tolist(),
+        test=split.test.tolist(),
+        budget=problem.theta_set.k,
+        seed=options.seed,
+        methods=[all_rows(split, problem), *(solved(split, problem, it) for it in runs)],
+        random_rows_test_rmse=random_rows(split, problem, options.seed),
+    )
+
+
+def command_of(options: distill.Options) -> str:
+    """What to type for the first part alone."""
+    words = ["mixbin", "distill", str(options.train), "--target", options.target, "--budget", f"{options.budget}"]
+    words += ["--validation", str(options.validation[0]), "--test", str(options.test[0]), "--method", options.method]
+    words += [] if options.alpha is None else ["--alpha", repr(options.alpha)]
+    return shlex.join([*words, "--seed", str(options.seed), "--out", str(options.out)])
+
+
+def solved(split: Split, problem: RidgeDistillation, run: Solved) -> Line:
+    """What one method gave, retrained."""
+    method, result, seconds = run
+    how = {"status": result.status.value, "evaluations": result.n_evaluations, "seconds": seconds, "message": result.message}
+    return line(method, split, result.theta, distill.alpha_of(problem, result), **how)
+
+
+def all_rows(split: Split, problem: RidgeDistillation) -> Line:
+    """The reference: train on everything."""
+    began = time.perf_counter()
+    theta = np.ones(len(split.train), dtype=bool)
+    alpha, evaluations = distill.best_alpha(problem, theta)
+    seconds = time.perf_counter() - began
+    return line(
+        "all rows", split, theta, alpha, status=None, evaluations=evaluations, seconds=seconds, message="nothing to choose"
+    )
+
+
+def random_rows(split: Split, problem: RidgeDistillation, seed: int) -> float:
+    """The mean test error of as many rows drawn at random, with the best alpha for each draw."""
+    rng = np.random.default_rng(seed)
+    rows = np.arange(len(split.train))
+    draws = [np.isin(rows, rng.choice(rows, problem.theta_set.k, replace=False)) for _ in range(RANDOM_DRAWS)]
+    return float(np.mean([split.rmse(split.test, theta, distill.best_alpha(problem, theta)[0]) for theta in draws]))
+
+
+def line(method: str, split: Split, weights: NDArray[Any], alpha: float, **how: Any) -> Line:
+    """A line with errors from retraining."""
+    return Line(
+        method=method,
+        validation_rmse=split.rmse(split.validation, weights, alpha),
+        test_rmse=split.rmse(split.test, weights, alpha),
+        rows=int(np.count_nonzero(weights)),
+        alpha=alpha,
+        selected=split.train[weights > 0].tolist(),
+        weights=None if weights.dtype == np.bool_ else weights[weights > 0].tolist(),
+        **how,
+    )
+
+
+def show(comparison: Comparison, console: "Console") -> None:
+    """The task, the table and what it says."""
+    k, m = comparison.budget, len(comparison.train)
+    console.print(
+        "\nThe data: 10 measurements of each of 442 patients, and how far their diabetes had advanced a year later.\n"
+        f"The task: keep only {k} of {m} training rows, chosen such that a ridge regression trained on them predicts "
+        f"{len(comparison.validation)} validation rows best. {len(comparison.test)} test rows play no part in the choice.\n"
+    )
+    console.print(table(comparison))
+    console.print(
+        "\nRMSE is the typical error of a prediction: lower is better. Each is measured by training scikit-learn's Ridge anew.\n"
+        "relax, simple and top-k may use as many evaluations as penalize, and stop once they no longer improve.\n"
+    )
+    for sentence in conclusions(comparison):
+        console.print(sentence)
+
+
+def table(comparison: Comparison) -> "Table":
+    """One line per method."""
+    out = empty_table("method", "validation RMSE", "test RMSE", "rows", "status", "evaluations", "seconds")
+    for it in comparison.methods:
+        errors = ["no rows" if error is None else f"{error:.2f}" for error in (it.validation_rmse, it.test_rmse)]
+        out.add_row(
+            it.method, *errors, str(it.rows), (it.status or "reference").lower(), str(it.evaluations), f"{it.seconds:.2f}"
+        )
+    return out
+
+
+def conclusions(comparison: Comparison) -> list[str]:
+    """What the table says, in words."""
+    by_name = {it.method: it for it in comparison.methods}
+    reference, relax, simple, best = (by_name[name] for name in ("all rows", "relax", "simple", "penalize"))
+    assert reference.test_rmse is not None
+    assert best.test_rmse is not None
+    more = best.test_rmse / reference.test_rmse - 1
+    against = f"{abs(more):.0%} {'above' if more > 0 else 'below'}" if round(100 * more) else "practically"
+    k = comparison.budget
+    said = [
+        f"Trained on the {counted(k)} that penalize keeps, the model has a test error of {best.test_rmse:.1f}, "
+        f"{against} the {reference.test_rmse:.1f} of all {reference.rows} rows; "
+        f"{counted(k)} drawn at random: {comparison.random_rows_test_rmse:.1f} on average.",
+        f"relax only weights the rows ({counted(relax.rows)} above 0), which is not yet a choice.",
+    ]
+    if simple.status == Status.INFEASIBLE:
+        said.append(f"simple rounds each weight on its own, which here leaves {counted(simple.rows)} instead of {k}.")
+    return said
+
+
+def counted(rows: int) -> str:
+    """A number of rows in words."""
+    return "1 row" if rows == 1 else f"{rows or 'no'} rows"

@@ -1,0 +1,17 @@
+"""``mixbin report``: the page of a run or of a folder of runs."""
+
+import json
+from pathlib import Path
+
+from mixbin.cli.report import plain_console, spinner
+from mixbin.reporting import write_report
+
+
+def run(folder: Path, *, as_json: bool) -> None:
+    """Write the page and say where it is."""
+    with spinner("Writing the page ...", quiet=as_json):
+        page = write_report(folder)
+    if as_json:
+        print(json.dumps({"page": str(page), "bytes": page.stat().st_size}))
+    else:
+        plain_console().print(f"Written: {page}")

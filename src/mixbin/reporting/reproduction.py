@@ -1,0 +1,146 @@
+"""The page of a reproduction: every table with the published figures below ours, every figure, and what does not agree."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mixbin.plot import DistanceCurve, Evolution
+from mixbin.reporting.blocks import Block, Cell, Facts, Grid, Page, Point, Points, Prose, Section, Shell
+from mixbin.reporting.figures import Drawings
+from mixbin.reproduction.distillation import ABLATED
+from mixbin.reproduction.figures import Figure
+from mixbin.reproduction.published import cell
+from mixbin.reproduction.reading import read
+from mixbin.reproduction.table import Entry, Table
+
+SAID = {
+    1: "The published figure has the same five maps, for one draw of the data.",
+    2: "Published: the distance over some 30,000 steps, at the end of which the structure is binary.",
+    3: "Published: the distance over some 30,000 steps, at the end of which the selection is binary.",
+    4: "The paper says of it: losses rise by rounding; the rows that are kept grow, but stay well below the budget; the "
+    "integrality stays at 0.5, so no binary answer is found.",
+    5: "The paper says of it: losses rise by rounding; the integrality stays at 0.5, so no binary answer is found without it.",
+    6: "The paper says of it: the losses rise after 25,000 steps, when the penalty weighs more; there the selection becomes "
+    "binary and uses the whole budget.",
+}
+"""Of the published figures there are no numbers but those of the tables."""
+METHODS = {4: "simple", 5: "top-k", 6: "penalize"}
+ENDS = {
+    "validation loss, before rounding": ("validation", "relaxed", 2),
+    "validation loss": ("validation_rounded", "validation", 2),
+    "rows kept": ("n_selected", "selected", 0),
+    "test loss": ("test_rounded", "test", 2),
+    "RMSE on the test rows": ("rmse", "rmse", 2),
+}
+"""Where curves end: in our figure, and in which column of table 3."""
+
+
+def page(folder: Path) -> Page:
+    """All of it."""
+    about, tables, figures = read(folder)
+    drawings = Drawings()
+    names = [f"Table {it.number}" for it in tables] + [f"Figure {it.number}" for it in figures]
+    differing = sum(len(table.findings) for table in tables)
+    compared = sum(
+        entry.published is not None and bool(entry.values) for it in tables for row in it.rows for entry in row.entries
+    )
+    return Page(
+        title="Relax and penalize, reproduced",
+        subtitle=answer(tables, compared, differing),
+        kind="Reproduction",
+        tiles={
+            "tables": f"{len(tables)} of 5",
+            "figures": f"{len(figures)} of 6",
+            "cells beside published ones": f"{compared:,}",
+            "orderings that differ": f"{differing:,}",
+        },
+        sections=[
+            Section("What was asked", [Prose([f"{', '.join(names)}, size {about['size']}. Solver: {about['solver']}."])]),
+            *(Section(f"Table {it.number}: {it.title}", table(it)) for it in tables),
+            *(Section(f"Figure {it.number}: {it.title}", figure(it, drawings)) for it in figures),
+            Section("Make it again", origin(about)),
+        ],
+    )
+
+
+def answer(tables: list[Table], compared: int, differing: int) -> str:
+    """How much of it there is, and how much differs."""
+    if not tables:
+        return "Figures alone; tables would stand beside the published ones."
+    held = (
+        "All orderings of the published tables hold here."
+        if differing == 0
+        else f"{differing} orderings of the published tables do not hold here; each is listed with its reason."
+    )
+    return f"{compared:,} cells stand above the published ones. {held}"
+
+
+def table(it: Table) -> list[Block]:
+    """Ours above the published figure, and all that is said about it."""
+    last: tuple[str, ...] = ()
+    rows = []
+    for row in it.rows:
+        # What is as in the line above is not said again.
+        new = [i >= len(last) - 1 or row.labels[: i + 1] != last[: i + 1] for i in range(len(row.labels))]
+        labels = [Cell(label if wanted else "") for label, wanted in zip(row.labels, new, strict=True)]
+        rows.append([*labels, *map(_cell, row.entries)])
+        last = row.labels
+    blocks: list[Block] = [
+        Grid([*it.heads, *it.columns], rows, labels=len(it.heads)),
+        Prose(["Ours, and below it in small letters the published figure; mean ± standard deviation over the runs."], muted=True),
+    ]
+    if it.findings:
+        points = [
+            Point(f"{found.ours}: {found.why}.", f"{found.where}: published {found.published}", "open") for found in it.findings
+        ]
+        blocks += [Prose(["Orderings of the published table that do not hold here:"]), Points(points)]
+    said = [Point(note) for note in it.notes] + [Point(remark, "Of the published table") for remark in it.remarks]
+    return [*blocks, Points(said)]
+
+
+def _cell(entry: Entry) -> Cell:
+    return Cell(entry.ours, entry.theirs if entry.published is not None else "")
+
+
+def figure(it: Figure, drawings: Drawings) -> list[Block]:
+    """Drawn again from its data, with what the paper says of its own."""
+    caption = " ".join([SAID[it.number], *it.remarks])
+    if isinstance(it.data, Evolution):
+        return [drawings.curves(it.draw(), caption), ends(it.data, METHODS[it.number])]
+    if isinstance(it.data, DistanceCurve):
+        return [drawings.curves(it.draw(), caption)]
+    return [drawings.structures(it.data, caption)]
+
+
+def ends(it: Evolution, method: str) -> Grid:
+    """Where our curves end, above what table 3 prints for that."""
+    shown = {name: place for name, place in ENDS.items() if it.rounded or place[1] != "relaxed"}
+    cells = []
+    for name, quantity, decimals in shown.values():
+        last = float(getattr(it, name)[-1])
+        entry = Entry((last,) if np.isfinite(last) else (), decimals, cell(3, "blog", ABLATED, method, quantity))
+        cells.append(_cell(entry))
+    return Grid(["at the end", *shown], [[Cell(method), *cells]])
+
+
+def origin(about: dict[str, Any]) -> list[Block]:
+    """Settings, versions, and the command."""
+    runs = "; ".join(
+        f"{name}: {n} per setting, seed{'s' if n > 1 else ''} {', '.join(map(str, about['seeds'][name]))}"
+        for name, n in about["runs"].items()
+    )
+    facts = {
+        "size": about["size"],
+        "solver": about["solver"],
+        "runs": runs,
+        "music": about["music"],
+        "versions": ", ".join(f"{name} {number}" for name, number in about["versions"].items()),
+        "machine": about["machine"],
+        "time": f"{about['seconds']:,.0f} seconds of runs, added up",
+    }
+    return [
+        Prose(["The command; runs that are in its folder are not computed again:"]),
+        Shell(about["command"]),
+        Facts(facts | ({"finished": about["finished"]} if "finished" in about else {})),
+    ]

@@ -1,0 +1,118 @@
+"""A certificate in the words of the person who asked, and never more than it says."""
+
+from math import inf, isfinite, isnan
+from typing import NamedTuple
+
+from mixbin.certificate import Certificate
+from mixbin.reporting.blocks import Point
+from mixbin.result import Status
+
+
+class Question(NamedTuple):
+    """What a single change is, in the words of the question, and what it is judged by."""
+
+    answer: str
+    change: str
+    changes: str
+    setting: str
+    """The continuous setting, which stays as it is while a change is tried."""
+    loss: str = "validation loss"
+
+
+ROWS = Question("selection", "exchange of a kept row for one that was left out", "exchanges of two rows", "alpha")
+LABELS = Question("selection", "row kept instead of dropped or dropped instead of kept", "changes of one row", "alpha")
+"""Where no budget has to be kept."""
+GROUPS = Question("grouping", "move of a feature to another group", "moves of a feature", "lam")
+
+ENDINGS = {
+    Status.BINARY: "The answer became exactly yes or no by itself: nothing had to be rounded.",
+    Status.REPAIRED: "Something had to be rounded: this is the allowed yes-or-no answer nearest to where the search ended.",
+    Status.RELAXED: "The answer holds fractions. It weights the candidates, and is not yet a choice of them.",
+    Status.INFEASIBLE: "Each entry was rounded on its own, and the answer does not keep to what was asked for.",
+    Status.STOPPED: "The search was ended early; the answer keeps to what was asked for.",
+}
+
+
+def evidence(certificate: Certificate | None, status: str, question: Question) -> list[Point]:
+    """How the answer came to be, whether it can be improved by one change, what holds it, and what all that leaves open."""
+    ending = Point(ENDINGS[Status(status)], "Yes or no", "good" if status == Status.BINARY else "open")
+    if certificate is None:
+        unchecked = f"Only answers that are yes or no and keep to what was asked for are checked; this {question.answer} was not."
+        return [ending, Point(unchecked, "Not checked", "open")]
+    return [
+        ending,
+        _one_change(certificate, question),
+        _held(certificate, question),
+        _against_relaxed(certificate, question),
+        _limits(certificate, question),
+    ]
+
+
+def _one_change(it: Certificate, question: Question) -> Point:
+    head = "One change at a time"
+    if it.moves_total == 0:
+        return Point(f"There is no {question.change}: nothing to compare with.", head, "good")
+    as_it_is = f"with {question.setting} as it is"
+    of = f"{it.moves_tried:,} of the {it.moves_total:,} possible {question.changes}"
+    if it.moves_tried == 0:
+        return Point(f"None of the {it.moves_total:,} possible {question.changes} was tried.", head, "open")
+    if it.one_move_optimal is False:
+        text = f"An {question.change}" if question.change[0] in "aeiou" else f"A {question.change}"
+        return Point(f"{text} would still lower the {question.loss}, by {-it.best_change:.3g} ({of} were tried).", head, "bad")
+    if it.one_move_optimal:
+        nearest = f"; the one that comes closest would raise it by {it.best_change:.3g}" if isfinite(it.best_change) else ""
+        if it.best_change == 0:
+            nearest = "; the one that comes closest would leave it as it is"
+        text = f"No single {question.change} would lower the {question.loss}, {as_it_is}. All {it.moves_total:,} were tried"
+        return Point(f"{text}{nearest}.", head, "good")
+    return Point(f"{of} were tried, {as_it_is}, and none lowers the {question.loss}; the others are not known.", head, "open")
+
+
+def _held(it: Certificate, question: Question) -> Point:
+    head = "Held in place"
+    if it.epsilon_star == inf:
+        text = f"To first order, every small step away from this {question.answer} towards fractions makes things worse"
+        return Point(f"{text}, even without a penalty.", head, "good")
+    text = (
+        f"The penalty on fractions holds this {question.answer} in place, better than all that is near it, wherever its strength "
+        f"1/eps is above {1 / it.epsilon_star:.3g} (eps below {it.epsilon_star:.3g})"
+        if it.epsilon_star > 0
+        else f"No strength of the penalty on fractions was found to hold this {question.answer} in place"
+    )
+    if isnan(it.epsilon):
+        return Point(f"{text}.", head, "open")
+    there = f"{text}; the search ended at eps = {it.epsilon:.3g}."
+    if it.condition == "consistent":
+        return Point(
+            f"{there} That agrees with the condition under which theory promises a yes-or-no answer, as far as the path shows.",
+            head,
+            "good",
+        )
+    if it.condition == "violated":
+        return Point(
+            f"{there} Theory promises a yes-or-no answer only for a smaller eps; that condition is sufficient, not necessary.",
+            head,
+            "good" if it.epsilon < it.epsilon_star else "open",
+        )
+    return Point(there, head, "open")
+
+
+def _against_relaxed(it: Certificate, question: Question) -> Point:
+    head = "The price of yes or no"
+    if isnan(it.relaxed_gap):
+        return Point("There is no answer with fractions to compare it with.", head, "open")
+    if it.relaxed_gap == 0:
+        side = "equals that"
+    else:
+        side = f"is {abs(it.relaxed_gap):.3g} {'above' if it.relaxed_gap > 0 else 'below'} that"
+    text = f"The {question.loss} {side} of the answer with fractions that the search began from: a comparison, not a bound."
+    return Point(text, head, "")
+
+
+def _limits(it: Certificate, question: Question) -> Point:
+    text = (
+        f"It is no proof that this is the best {question.answer} of all: answers that differ by two or more changes were not "
+        "compared. And it is about the validation data, on which the answer was chosen: how it does on new data, only test data "
+        "tell."
+    )
+    return Point(text, "What this does not say", "")
