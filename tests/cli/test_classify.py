@@ -56,6 +56,8 @@ def test_wrong_labels_are_dropped(files, tmp_path):
     scores = test[model["features"]].to_numpy() @ np.array(model["coef"]).T + model["intercept"]
     accuracy = np.mean(np.array(model["classes"])[scores.argmax(axis=1)] == test["kind"])
     assert accuracy == pytest.approx(lines["penalize"]["test_accuracy"])
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert all(words in page for words in ("test accuracy", "possible changes of one row", "none: as many rows as help"))
 
 
 def test_a_budget_the_table_and_resuming(files, tmp_path):
