@@ -28,7 +28,8 @@
   const listing = (place) => {
     const { columns, rows, links, download } = data(place.dataset.rows);
     const numeric = columns.map((_, j) => rows.every((row) => row[j] === "" || (row[j] !== "" && isFinite(row[j]))));
-    const long = columns.map((_, j) => rows.some((row) => row[j].length > LONG));
+    const longest = columns.map((_, j) => rows.reduce((most, row) => Math.max(most, row[j].length), 0));
+    const look = longest.map((n) => (n > 4 * LONG ? "text longer" : n > LONG ? "text long" : "text"));
     const lower = rows.map((row) => row.join("\u0000").toLowerCase());
     let order = rows.map((_, i) => i), shown = order, sorted = -1, down = false, page = 0;
 
@@ -82,7 +83,7 @@
       body.replaceChildren(...part.map((i) => {
         const line = make("tr");
         line.append(...rows[i].map((value, j) => {
-          const cell = make("td", numeric[j] ? { class: "number" } : { class: long[j] ? "text long" : "text", dir: "auto" });
+          const cell = make("td", numeric[j] ? { class: "number" } : { class: look[j], dir: "auto" });
           const precise = numeric[j] && value.length > DIGITS + 4;
           if (precise) cell.title = value;
           if (j === 0 && links.length) cell.append(make("a", { href: links[i] }, value));
