@@ -366,7 +366,8 @@ def report(
     """Write the page of a run, or of a folder of runs, from what the commands left there.
 
     The page is one HTML file that works without a network: report.html of a
-    run, index.html of a folder of runs.
+    run, index.html of a folder of runs (whose runs get a page where they have
+    none).
     """
     from mixbin.cli.pages import run
 

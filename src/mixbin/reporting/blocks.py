@@ -1,6 +1,6 @@
 """What a page is made of: sections of a few kinds of blocks, which one template knows how to show."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -122,9 +122,10 @@ class Page:
     subtitle: Text
     kind: str
     """What was done, in a word or two."""
+    sections: Callable[[], Sequence[Section]]
+    """Made when the page is written: an index needs no figures."""
     tiles: Mapping[str, Text] = field(default_factory=dict)
     """A few figures that say the most, by what they are."""
-    sections: Sequence[Section] = ()
 
 
 def isolated(name: str) -> Markup:

@@ -1,6 +1,7 @@
 """The page of a distillation: which rows were kept, what that costs, and how far the answer can be trusted."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,27 +34,40 @@ ERRORS = {"rmse": "RMSE", "accuracy": "accuracy", "loss": "loss"}
 
 def page(run: Run) -> Page:
     """All of it."""
-    summary, drawings = run.summary, Drawings()
+    summary = run.summary
     kept, m = run.main["rows"], summary["rows"]
-    selected, relaxed = Path(summary["train"]).name, run.result.theta.dtype.kind == "f"
-    path = drawings.path(run.result)
-    figures: list[Block] = [drawings.selection(summary["selection"])] if "selection" in summary else []
-    verb = "weights" if relaxed else "keeps"
     return Page(
-        title=Markup("{} of {} rows of {}").format(f"{kept:,}", f"{m:,}", isolated(selected)),
+        title=Markup("{} of {} rows of {}").format(f"{kept:,}", f"{m:,}", isolated(Path(summary["train"]).name)),
         subtitle=answer(run),
         kind="Distillation",
-        tiles={"rows kept" if not relaxed else "rows with a weight": f"{kept:,}", **tiles(run)},
-        sections=[
-            Section("What was asked", [Prose([asked(run)])]),
-            Section("The methods side by side", [methods(run, COLUMNS), Prose([explained(run)], muted=True)]),
-            certificate(run, ROWS if summary["budget"] is not None else LABELS),
-            Section(f"The rows that {summary['method']} {verb}", [*figures, rows(run)]),
-            Section("The model trained on them", [*model(run)]),
-            Section("How the search went", [path]),
-            origin(run, settings(summary)),
-        ],
+        sections=partial(sections, run),
+        tiles={"rows with a weight" if weighted(run) else "rows kept": f"{kept:,}", **tiles(run)},
     )
+
+
+def sections(run: Run) -> list[Section]:
+    """Below the head."""
+    summary, drawings = run.summary, Drawings()
+    figures: list[Block] = [drawings.selection(summary["selection"])] if "selection" in summary else []
+    return [
+        Section("What was asked", [Prose([asked(run)])]),
+        Section("The methods side by side", [methods(run, COLUMNS), Prose([explained(run)], muted=True)]),
+        certificate(run, ROWS if run.summary["budget"] is not None else LABELS),
+        Section(f"The rows that {summary['method']} {verb(run)}", [*figures, rows(run)]),
+        Section("The model trained on them", [*model(run)]),
+        Section("How the search went", [drawings.path(run.result)]),
+        origin(run, settings(summary)),
+    ]
+
+
+def weighted(run: Run) -> bool:
+    """Whether rows have weights, and are not just kept."""
+    return run.result.theta.dtype.kind == "f"
+
+
+def verb(run: Run) -> str:
+    """What the method does to rows."""
+    return "weights" if weighted(run) else "keeps"
 
 
 def asked(run: Run) -> Text:
@@ -80,10 +94,9 @@ def answer(run: Run) -> Text:
         if everything is not None and everything.get(f"{part}_{kind}") is not None:
             said += f" (all {everything['rows']:,} rows: {everything[f'{part}_{kind}']:.4g})"
         parts.append(said)
-    how = "weights" if run.result.theta.dtype.kind == "f" else "keeps"
-    m = run.summary["rows"]
+    kept, m = line["rows"], run.summary["rows"]
     return (
-        f"The method {line['method']} {how} {line['rows']:,} of {m:,} rows ({100 * line['rows'] / m:.3g}\N{NO-BREAK SPACE}%); "
+        f"The method {line['method']} {verb(run)} {kept:,} of {m:,} rows ({100 * kept / m:.3g}\N{NO-BREAK SPACE}%); "
         f"trained on them, the model has {' and '.join(parts)}."
     )
 

@@ -1,6 +1,7 @@
 """The page of a group structure: which features belong together, what that gains, and how far it can be trusted."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,28 +31,32 @@ COLUMNS = {
 
 def page(run: Run) -> Page:
     """All of it."""
-    summary, drawings = run.summary, Drawings()
-    columns, features = run.table("structure.csv")
-    names = [row[1] for row in features]
-    maps = structures(run, names)
-    caption = (
-        "Features down, groups across. " + ("At the left what was found, at the right the truth. " if len(maps) > 1 else "")
-    ) + "Features are sorted such that each group is a block."
-    found, n = len(by_group(features)), summary["features"]
+    found, n = len(by_group(run.table("structure.csv")[1])), run.summary["features"]
     return Page(
         title=f"{counted(n, 'feature')} in {counted(found, 'group')}",
         subtitle=answer(run),
         kind="Group structure",
+        sections=partial(sections, run),
         tiles=tiles(run),
-        sections=[
-            Section("What was asked", [Prose([asked(run)])]),
-            Section("The groups", [drawings.structures(maps, caption), *listings(columns, features)]),
-            Section("The methods side by side", [methods(run, COLUMNS), Prose([explained(run)], muted=True)]),
-            certificate(run, GROUPS),
-            Section("How the search went", [drawings.path(run.result)]),
-            origin(run, settings(summary)),
-        ],
     )
+
+
+def sections(run: Run) -> list[Section]:
+    """Below the head."""
+    drawings = Drawings()
+    columns, features = run.table("structure.csv")
+    maps = structures(run, [row[1] for row in features])
+    caption = (
+        "Features down, groups across. " + ("At the left what was found, at the right the truth. " if len(maps) > 1 else "")
+    ) + "Features are sorted such that each group is a block."
+    return [
+        Section("What was asked", [Prose([asked(run)])]),
+        Section("The groups", [drawings.structures(maps, caption), *listings(columns, features)]),
+        Section("The methods side by side", [methods(run, COLUMNS), Prose([explained(run)], muted=True)]),
+        certificate(run, GROUPS),
+        Section("How the search went", [drawings.path(run.result)]),
+        origin(run, settings(run.summary)),
+    ]
 
 
 def structures(run: Run, names: list[str]) -> list[StructureMap]:

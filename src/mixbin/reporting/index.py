@@ -8,7 +8,7 @@ from urllib.parse import quote
 from markupsafe import Markup, escape
 
 from mixbin.reporting import distillation, groups, reproduction
-from mixbin.reporting.blocks import Listing, Page, Prose, Section, isolated
+from mixbin.reporting.blocks import Listing, Page, Section, isolated
 from mixbin.reporting.runs import Run
 from mixbin.reproduction.reading import RESULTS
 
@@ -55,5 +55,5 @@ def page(folder: Path, pages: dict[str, Page]) -> Page:
         title=Markup("Runs in {}").format(isolated(folder.resolve().name)),
         subtitle=f"{count}; each name leads to its page.",
         kind="Index",
-        sections=[Section("Runs", [listing])] if pages else [Section("Runs", [Prose(["None."])])],
+        sections=lambda: [Section("Runs", [listing])],
     )

@@ -1,7 +1,7 @@
 """The page of a reproduction: every table with the published figures below ours, every figure, and what does not agree."""
 
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from mixbin.reporting.blocks import Block, Cell, Facts, Grid, Page, Point, Point
 from mixbin.reporting.figures import Drawings
 from mixbin.reproduction.distillation import ABLATED
 from mixbin.reproduction.figures import Figure
+from mixbin.reproduction.job import Record
 from mixbin.reproduction.published import cell
 from mixbin.reproduction.reading import read
 from mixbin.reproduction.table import Entry, Table
@@ -39,8 +40,6 @@ ENDS = {
 def page(folder: Path) -> Page:
     """All of it."""
     about, tables, figures = read(folder)
-    drawings = Drawings()
-    names = [f"Table {it.number}" for it in tables] + [f"Figure {it.number}" for it in figures]
     differing = sum(len(table.findings) for table in tables)
     compared = sum(
         entry.published is not None and bool(entry.values) for it in tables for row in it.rows for entry in row.entries
@@ -49,19 +48,26 @@ def page(folder: Path) -> Page:
         title="Relax and penalize, reproduced",
         subtitle=answer(tables, compared, differing),
         kind="Reproduction",
+        sections=partial(sections, about, tables, figures),
         tiles={
             "tables": f"{len(tables)} of 5",
             "figures": f"{len(figures)} of 6",
             "cells beside published ones": f"{compared:,}",
             "orderings that differ": f"{differing:,}",
         },
-        sections=[
-            Section("What was asked", [Prose([f"{', '.join(names)}, size {about['size']}. Solver: {about['solver']}."])]),
-            *(Section(f"Table {it.number}: {it.title}", table(it)) for it in tables),
-            *(Section(f"Figure {it.number}: {it.title}", figure(it, drawings)) for it in figures),
-            Section("Make it again", origin(about)),
-        ],
     )
+
+
+def sections(about: Record, tables: list[Table], figures: list[Figure]) -> list[Section]:
+    """Below the head."""
+    drawings = Drawings()
+    names = [f"Table {it.number}" for it in tables] + [f"Figure {it.number}" for it in figures]
+    return [
+        Section("What was asked", [Prose([f"{', '.join(names)}, size {about['size']}. Solver: {about['solver']}."])]),
+        *(Section(f"Table {it.number}: {it.title}", table(it)) for it in tables),
+        *(Section(f"Figure {it.number}: {it.title}", figure(it, drawings)) for it in figures),
+        Section("Make it again", origin(about)),
+    ]
 
 
 def answer(tables: list[Table], compared: int, differing: int) -> str:
@@ -124,7 +130,7 @@ def ends(it: Evolution, method: str) -> Grid:
     return Grid(["at the end", *shown], [[Cell(method), *cells]])
 
 
-def origin(about: dict[str, Any]) -> list[Block]:
+def origin(about: Record) -> list[Block]:
     """Settings, versions, and the command."""
     runs = "; ".join(
         f"{name}: {n} per setting, seed{'s' if n > 1 else ''} {', '.join(map(str, about['seeds'][name]))}"

@@ -14,7 +14,7 @@ HEAD = 2_000
 
 
 def write_report(folder: Path) -> Path:
-    """The page of the run in a folder, or where it holds none, an index of the runs in its folders, each with its page."""
+    """The page of the run in a folder, or an index of the runs in the folders below it; those without a page get one."""
     if not folder.is_dir():
         what = "a file" if folder.exists() else "not there"
         raise InvalidInput(f"RUN_DIR must be a folder that --out of a command named, got {str(folder)!r}, which is {what}")
@@ -31,7 +31,8 @@ def write_report(folder: Path) -> Path:
     for run in below:
         made = index.run_page(run)
         assert made is not None
-        _write(run / index.REPORT, html(made))
+        if not (run / index.REPORT).exists():
+            _write(run / index.REPORT, html(made))
         pages[run.name] = made
     return _write(folder / INDEX, html(index.page(folder, pages)))
 

@@ -1,7 +1,7 @@
 "use strict";
 // Everything from data goes in as text, never as markup.
 (() => {
-  const PAGE = 10, DIGITS = 6;
+  const PAGE = 10, DIGITS = 6, LONG = 20;
   const make = (tag, attributes = {}, text = "") => {
     const it = document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) it.setAttribute(name, value);
@@ -28,6 +28,8 @@
   const listing = (place) => {
     const { columns, rows, links, download } = data(place.dataset.rows);
     const numeric = columns.map((_, j) => rows.every((row) => row[j] === "" || (row[j] !== "" && isFinite(row[j]))));
+    const longest = columns.map((_, j) => rows.reduce((most, row) => Math.max(most, row[j].length), 0));
+    const look = longest.map((n) => (n > 4 * LONG ? "text longer" : n > LONG ? "text long" : "text"));
     const lower = rows.map((row) => row.join("\u0000").toLowerCase());
     let order = rows.map((_, i) => i), shown = order, sorted = -1, down = false, page = 0;
 
@@ -81,11 +83,11 @@
       body.replaceChildren(...part.map((i) => {
         const line = make("tr");
         line.append(...rows[i].map((value, j) => {
-          const cell = make("td", numeric[j] ? { class: "number" } : { class: "text", dir: "auto" });
-          const long = numeric[j] && value.length > DIGITS + 4;
-          if (long) cell.title = value;
+          const cell = make("td", numeric[j] ? { class: "number" } : { class: look[j], dir: "auto" });
+          const precise = numeric[j] && value.length > DIGITS + 4;
+          if (precise) cell.title = value;
           if (j === 0 && links.length) cell.append(make("a", { href: links[i] }, value));
-          else if (numeric[j]) cell.textContent = long ? String(Number(Number(value).toPrecision(DIGITS))) : value;
+          else if (numeric[j]) cell.textContent = precise ? String(Number(Number(value).toPrecision(DIGITS))) : value;
           else cell.append(make("div", {}, value));
           return cell;
         }));
