@@ -35,7 +35,8 @@ def findings(comparisons: Iterable[Comparison], reason: Reason) -> tuple[Finding
         here = _sign(first.mean, second.mean, LEVEL)
         if there == 0 or there == here:
             continue
-        why = "; ".join(filter(None, (reason(it), _within_spread(first.published, second.published)))) or "not explained"
+        known = (reason(it), _within_spread(first.published, second.published), _single(first, second))
+        why = "; ".join(filter(None, known)) or "not explained"
         story = (it.quantity, f"{it.first} {SIGNS[there]} {it.second}", f"{it.first} is {SIGNS[here]} {it.second}", why)
         told.setdefault(story, []).append(it.where)
     return tuple(
@@ -48,6 +49,11 @@ def _sign(first: float, second: float, level: float) -> int:
     if abs(first - second) <= level * max(abs(first), abs(second)):
         return 0
     return -1 if first < second else 1
+
+
+def _single(first: Entry, second: Entry) -> str | None:
+    alone = len(first.values) == 1 == len(second.values)
+    return "there is one run of each here, and the spread between runs is not known" if alone else None
 
 
 def _within_spread(first: Cell, second: Cell) -> str | None:
