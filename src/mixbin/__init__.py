@@ -42,6 +42,7 @@ _HOME = {
     "GroupStructureRegressor": "mixbin.estimators",
     "suggest_n_groups": "mixbin.estimators",
     "CheckpointMismatch": "mixbin.errors",
+    "ClusterLost": "mixbin.errors",
     "ConvergenceWarning": "mixbin.errors",
     "DivergedError": "mixbin.errors",
     "InfeasibleSet": "mixbin.errors",
@@ -68,7 +69,7 @@ __all__ = [*_HOME, "__version__"]
 
 if TYPE_CHECKING:
     from mixbin.certificate import Certificate, certify
-    from mixbin.errors import CheckpointMismatch, ConvergenceWarning, DivergedError, InfeasibleSet, InvalidInput
+    from mixbin.errors import CheckpointMismatch, ClusterLost, ConvergenceWarning, DivergedError, InfeasibleSet, InvalidInput
     from mixbin.estimators import DistillationRegressor, GroupCurve, GroupStructureRegressor, suggest_n_groups
     from mixbin.methods import enumerate_binary, relax_and_penalize, relax_and_round
     from mixbin.penalties import Logarithmic, Quadratic
