@@ -49,7 +49,7 @@ def scheduler(request):
         yield
 
 
-def data(rows=sum(SMALL), columns=5, targets=None, seed=0):
+def data(rows=200, columns=5, targets=None, seed=0):
     rng = np.random.default_rng(seed)
     shape = (columns,) if targets is None else (columns, targets)
     coef = rng.normal(size=shape)

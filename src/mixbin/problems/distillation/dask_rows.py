@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mixbin._validate import Floats
 from mixbin.errors import ClusterLost, InvalidInput
@@ -34,14 +35,25 @@ def is_dask(value: object) -> TypeGuard[Any]:
     return bool(is_dask_collection(value))
 
 
-class DaskBlocks:
-    """Two Dask arrays as ``dask_tables`` gives them, block by block, and the cluster that holds them."""
+class BadBlock(InvalidInput):
+    """A block that cannot be used, with its number."""
 
-    def __init__(self, table: Any, targets: Any, names: Names) -> None:
+    def __init__(self, message: str, block: int) -> None:
+        super().__init__(message)
+        self.block = block
+
+
+class DaskBlocks:
+    """Two Dask arrays as ``dask_tables`` gives them, block by block, and the cluster that holds them.
+
+    Where ``keep`` is asked for, they are persisted if they fit.
+    """
+
+    def __init__(self, table: Any, targets: Any, names: Names, keep: bool = True) -> None:
         from dask.base import get_scheduler, tokenize
         from distributed import Client
 
-        self.names = names
+        self.names, self._blocks = names, list[tuple[Any, Any]]()
         self.token = str(tokenize(table, targets))
         self._get = get_scheduler(collections=[table]) or table.__dask_scheduler__
         client = getattr(self._get, "__self__", None)
@@ -50,11 +62,11 @@ class DaskBlocks:
         self.bytes_read = self.passes = 0
         size = table.nbytes + targets.nbytes
         self.kept = False
-        if size == size:  # blocks of dataframes have no known size before they are surveyed
+        if keep and size == size:  # blocks of dataframes have no known size before they are surveyed
             table, targets = self._keep_if_it_fits(table, targets, size)
         self._set(table, targets)
         surveys = self._surveyed()
-        if size != size:
+        if keep and size != size:
             self._set(*self._keep_if_it_fits(table, targets, sum(part.nbytes for part in surveys)))
         # Partitions that a filter has left empty are passed over from here on.
         self._blocks = [block for block, part in zip(self._blocks, surveys, strict=True) if part.rows]
@@ -63,7 +75,7 @@ class DaskBlocks:
         self.bytes_read = sum(self._sizes)
         kept = "kept in memory" if self.kept else "read anew in every pass, since memory holds less than twice that"
         self.storage = f"{sum(self._sizes) / 1e6:,.0f} MB in {len(self._sizes)} blocks, {kept}"
-        log.log(logging.INFO if self.kept else logging.WARNING, "%s and %s: %s", *names, self.storage)
+        log.log(logging.WARNING if keep and not self.kept else logging.INFO, "%s and %s: %s", *names, self.storage)
 
     def _keep_if_it_fits(self, table: Any, targets: Any, size: float) -> tuple[Any, Any]:
         """Persist both where there is room for them; what has been persisted before stays where it is."""
@@ -96,7 +108,7 @@ class DaskBlocks:
         X, y = self.names
         for number, part in enumerate(got):
             if part.wrong is not None:
-                raise InvalidInput(f"block {number} of {X} and {y}: {part.wrong}; remove or replace the values in that block")
+                raise BadBlock(f"block {number} of {X} and {y}: {part.wrong}; remove or replace the values in that block", number)
             if part.rows != part.rows_y:
                 raise InvalidInput(
                     f"{X} and {y} must have the same blocks, got {part.rows} and {part.rows_y} rows in block {number}; "
@@ -196,6 +208,29 @@ class DaskRows(BlockRows):
     def digest(self) -> str:
         """Dask's own token: the data are not read for it."""
         return self.blocks.token
+
+
+def rows_where(table: Any, mask: NDArray[np.bool_]) -> Any:
+    """The rows of a Dask array at which ``mask`` is True, in the same blocks, which may be empty; a bit a row goes to the workers."""
+    import dask.array as da
+    from dask import delayed
+    from dask.base import tokenize
+
+    name = f"rows-{tokenize(table, mask)}"
+    keep = delayed(_kept, pure=True, traverse=False)
+    parts, begin = [], 0
+    for i, (block, rows) in enumerate(zip(table.to_delayed().ravel(), table.chunks[0], strict=True)):
+        wanted = mask[begin : begin + rows]
+        begin += rows
+        part = keep(block, np.packbits(wanted), dask_key_name=f"{name}-{i}")
+        parts.append(da.from_delayed(part, (int(wanted.sum()), *table.shape[1:]), dtype=table.dtype))
+    return da.concatenate(parts)
+
+
+def _kept(block: NDArray[Any], bits: NDArray[np.uint8]) -> NDArray[Any]:
+    """Some rows of a block, in the layout that it has."""
+    mask = np.unpackbits(bits, count=len(block)).view(np.bool_)
+    return np.compress(mask, block.T, axis=-1).T if block.flags.f_contiguous else block[mask]
 
 
 class _unpacked:  # noqa: N801

@@ -49,7 +49,7 @@ def candidates(X: Any, y: Any, chunks: Sequence[int] | None) -> Rows:
 def validation(X_val: Any, y_val: Any, centre: Floats) -> tuple[Floats, Floats]:
     """The mean of the validation rows relative to ``centre``, and their R factor (see ``rows.summary``)."""
     if is_dask(X_val):
-        mean, R, _ = DaskBlocks(X_val, y_val, ("X_val", "y_val")).summary(centre)
+        mean, R, _ = DaskBlocks(X_val, y_val, ("X_val", "y_val"), keep=False).summary(centre)
         return mean, R
     return summary(X_val, y_val, centre)
 
