@@ -189,13 +189,13 @@ def test_sums_do_not_lose_digits_to_large_offsets():
 
 def counted(problem):
     """The blocks that each pass computes."""
-    seen, compute = [], problem._rows.blocks._compute
+    seen, compute = [], problem.dask_blocks._compute
 
     def noted(function, merge, arguments):
         seen.append((function.__name__, [i for i, args in enumerate(arguments) if args is not None]))
         return compute(function, merge, arguments)
 
-    problem._rows.blocks._compute = noted
+    problem.dask_blocks._compute = noted
     return seen
 
 
@@ -238,8 +238,8 @@ def test_kept_or_read_anew(made, cluster, caplog, monkeypatch):
         problem.evaluate(np.ones(200), NO_LAM)
         assert len(reads) == len(SMALL)
         assert "kept in memory" in caplog.text
-        assert "kept in memory" in problem.storage
-        once = problem._rows.blocks.bytes_read
+        assert "kept in memory" in problem.dask_blocks.storage
+        once = problem.dask_blocks.bytes_read
         assert once == made.X.nbytes + made.y.nbytes
         caplog.clear()
         monkeypatch.setattr(dask_rows, "FITS", 1e-9)
@@ -248,13 +248,13 @@ def test_kept_or_read_anew(made, cluster, caplog, monkeypatch):
         problem.evaluate(np.ones(200), NO_LAM)
         assert len(reads) == 3 * len(SMALL)
         assert "read anew in every pass" in caplog.text
-        assert problem._rows.blocks.bytes_read == 3 * once
+        assert problem.dask_blocks.bytes_read == 3 * once
     monkeypatch.undo()
-    assert problem._rows.blocks.n_workers is None
+    assert problem.dask_blocks.n_workers is None
     with dask.config.set(scheduler="dask.distributed"):
         problem = mb.RidgeDistillation(*made.dask, *made.validation, budget=20, alpha=0.01)
-    assert problem._rows.blocks.n_workers == 2
-    assert "kept in memory" in problem.storage
+    assert problem.dask_blocks.n_workers == 2
+    assert "kept in memory" in problem.dask_blocks.storage
 
 
 def test_fingerprint_is_dasks_token(made):

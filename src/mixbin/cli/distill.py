@@ -99,7 +99,7 @@ def run(options: Options) -> None:
     """Do what the command says and print it, as a table or as one line of JSON."""
     with resumable():
         with nullcontext() if options.as_json else spinner(f"Reading {options.train.name} ..."):
-            _check(options)
+            check_options(options)
             task = load(options)
             X, X_val = task.train[:, :-1], task.validation[:, :-1]
             y, y_val = task.train[:, -1], task.validation[:, -1]
@@ -112,10 +112,11 @@ def run(options: Options) -> None:
     if options.as_json:
         print(json.dumps(summary, allow_nan=False))
     else:
-        show(summary, options.out, before, plain_console())
+        show_run(summary, options.out, before, plain_console())
 
 
-def _check(options: Options) -> None:
+def check_options(options: Options) -> None:
+    """What can be said of the options before a file is read."""
     if options.alpha is not None:
         remedy = "write a number such as 100, or leave it out to have it chosen"
         check.real("--alpha", options.alpha, low=0, open_low=True, remedy=remedy)
@@ -174,7 +175,8 @@ def compute(options: Options, task: Task, problem: RidgeDistillation, folder: Ru
         )
         raise typer.Exit(EXIT_UNSOLVED)
     summary = summarise(options, task, problem, main, lines)
-    folder.finish(summary, main, {"selected.csv": selected(task, main), "model.json": json_text(model(task, problem, main))})
+    described = model(task.features, task.target, problem, main, "the rows of selected.csv")
+    folder.finish(summary, main, {"selected.csv": selected(task, main), "model.json": json_text(described)})
     return summary
 
 
@@ -248,23 +250,23 @@ def summarise(options: Options, task: Task, problem: RidgeDistillation, main: Re
     }
 
 
-def model(task: Task, problem: RidgeDistillation, result: Result) -> dict[str, Any]:
-    """The regression on the selected rows, and how to train it again with scikit-learn."""
+def model(features: list[str], target: str, problem: RidgeDistillation, result: Result, rows: str) -> dict[str, Any]:
+    """The regression on the selected rows, and how to train it again with scikit-learn; ``rows`` says where they are."""
     coef, intercept = problem.model(result.theta, result.lam)
-    alpha, m = alpha_of(problem, result), len(task.rows)
+    alpha, m = alpha_of(problem, result), problem.theta_set.size
     weights = "" if result.theta.dtype == np.bool_ else ", sample_weight=weight"
     return {
-        "target": task.target,
+        "target": target,
         "intercept": float(intercept),
-        "coef": dict(zip(task.features, np.asarray(coef).tolist(), strict=True)),
+        "coef": dict(zip(features, np.asarray(coef).tolist(), strict=True)),
         "alpha": alpha,
         "candidate_rows": m,
         "selected_rows": int(np.count_nonzero(result.theta)),
         "scikit_learn": {
             "estimator": "sklearn.linear_model.Ridge",
             "alpha": m * alpha,
-            "how": f"Ridge(alpha={m * alpha!r}).fit(X, y{weights}) with the rows of selected.csv; alpha here is that of mixbin "
-            f"times all {m} candidate rows",
+            "how": f"Ridge(alpha={m * alpha!r}).fit(X, y{weights}) with {rows}; alpha here is that of mixbin times "
+            f"all {m} candidate rows",
         },
     }
 
@@ -282,13 +284,13 @@ def selected(task: Task, result: Result) -> str:
     return csv_text([*header, *task.table.names], body)
 
 
-def show(summary: Mapping[str, Any], out: Path, before: bool, console: "Console") -> None:
+def show_run(summary: Mapping[str, Any], out: Path, before: bool, console: "Console", shown: Mapping[str, str] = SHOWN) -> None:
     """The task in a sentence, the table, the certificate in words, and where the files are."""
     console.print("\n" + sentence(summary) + "\n")
     console.print(table(summary))
     fair = " relax, simple and top-k may use as many evaluations as penalize." if len(summary["methods"]) > 2 else ""
     console.print(f"\nloss is half the mean squared error, RMSE the typical error of a prediction: lower is better.{fair}\n")
-    show_end(summary, f"the rows that {summary['method']} keeps", out, SHOWN, before, console)
+    show_end(summary, f"the rows that {summary['method']} keeps", out, shown, before, console)
 
 
 def sentence(summary: Mapping[str, Any]) -> str:

@@ -211,7 +211,7 @@ class DaskRows(BlockRows):
 
 
 def rows_where(table: Any, mask: NDArray[np.bool_]) -> Any:
-    """The rows of a Dask array at which ``mask`` is True, in the same blocks, which may be empty; a bit a row goes to the workers."""
+    """The rows of a Dask array at which ``mask`` is True, in the same blocks, some maybe empty; workers are sent a bit a row."""
     import dask.array as da
     from dask import delayed
     from dask.base import tokenize

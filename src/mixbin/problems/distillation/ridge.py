@@ -16,7 +16,7 @@ from mixbin._digest import digest
 from mixbin._validate import Floats
 from mixbin.errors import DivergedError, InvalidInput
 from mixbin.problem import Evaluation, Improved, Indices, Warm
-from mixbin.problems.distillation.dask_rows import DaskRows
+from mixbin.problems.distillation.dask_rows import DaskBlocks, DaskRows
 from mixbin.problems.distillation.data import candidates, checked, validation
 from mixbin.problems.distillation.descent import descend, lowest
 from mixbin.problems.distillation.exchange import exchange_changes
@@ -80,8 +80,9 @@ class RidgeDistillation:
         Where alpha lives: shape (), in logarithmic scale; without dimensions when alpha is fixed.
     alpha : float or tuple of two floats
         The number or the pair in use.
-    storage : str or None
-        For X of Dask: how large it is, in how many blocks, and whether these are kept in memory or read anew in every pass.
+    dask_blocks : object or None
+        For X of Dask. Its ``storage`` says how large X is, in how many blocks, and whether these are kept in memory or read
+        anew in every pass; ``passes``, ``bytes_read`` and ``n_workers`` count.
 
     Notes
     -----
@@ -146,9 +147,9 @@ class RidgeDistillation:
         return at.value + self._changes(at, off, on)
 
     @property
-    def storage(self) -> str | None:
-        """Where the rows of a Dask X are."""
-        return self._rows.blocks.storage if isinstance(self._rows, DaskRows) else None
+    def dask_blocks(self) -> DaskBlocks | None:
+        """The blocks of a Dask X: where they are, and how often they were passed over."""
+        return self._rows.blocks if isinstance(self._rows, DaskRows) else None
 
     def best_move(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[int, int, float] | None:
         """The best of all exchanges (see ``scan``): the row to take out, the row to put in, and J afterwards.
