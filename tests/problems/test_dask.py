@@ -191,9 +191,10 @@ def counted(problem):
     """The blocks that each pass computes."""
     seen, compute = [], problem.dask_blocks._compute
 
-    def noted(function, merge, arguments):
-        seen.append((function.__name__, [i for i, args in enumerate(arguments) if args is not None]))
-        return compute(function, merge, arguments)
+    def noted(function, merge, wanted):
+        blocks = [id(block) for block in problem.dask_blocks._blocks]
+        seen.append((function.__name__, [blocks.index(id(block)) for block, _ in wanted]))
+        return compute(function, merge, wanted)
 
     problem.dask_blocks._compute = noted
     return seen

@@ -5,6 +5,7 @@ and its curvature is that of the penalty, -4/eps: first order sees nothing, movi
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mixbin.problem import Floats
 from mixbin.sets import BinarySet
@@ -23,23 +24,49 @@ def gather_ties(theta_set: BinarySet, theta: Floats, grad: Floats, rng: np.rando
     fractional = np.flatnonzero((flat > SAME) & (flat < 1.0 - SAME))
     if fractional.size < 2:
         return None
-    g = grad.ravel()[fractional]
     g_range = float(np.max(grad) - np.min(grad))
-    keys = np.broadcast_to(theta_set.exchange_key, theta.shape).ravel()[fractional]
-    level = np.round(flat[fractional] / SAME)
-    slope = np.round(g / (SAME * g_range)) if g_range > 0 else np.zeros(g.size)
+    scale = SAME * g_range if g_range > 0 else np.inf
+    fields = [_rounded(flat[fractional], SAME), _rounded(grad.ravel()[fractional], scale)]
+    if np.ndim(theta_set.exchange_key):
+        fields.append(np.broadcast_to(theta_set.exchange_key, theta.shape).ravel()[fractional])
+    chance = rng.random(fractional.size)
+    some = _maybe_tied(fields[1])
+    fractional, chance, fields = fractional[some], chance[some], [field[some] for field in fields]
+    if not some.any():
+        return None
 
-    order = np.lexsort((rng.random(g.size), slope, level, keys))
-    same = np.ones(g.size, dtype=np.bool_)
+    order = np.lexsort((chance, fields[1], fields[0], *fields[2:]))
+    same = np.ones(order.size, dtype=np.bool_)
     same[0] = False
-    for field in (keys, level, slope):
+    for field in fields:
         same[1:] &= field[order[1:]] == field[order[:-1]]
     if not same.any():
         return None
+    del fields, field, chance
     first = np.flatnonzero(~same)
-    mass = np.add.reduceat(flat[fractional[order]], first)
-    sizes = np.diff(np.append(first, g.size))
-    rank = np.arange(g.size) - np.repeat(first, sizes)
+    place = fractional[order]
+    mass = np.add.reduceat(flat[place], first)
+    sizes = np.diff(np.append(first, place.size))
+    left = np.repeat(mass, sizes)
+    left -= np.arange(place.size) - np.repeat(first, sizes)
     gathered = theta.copy()
-    gathered.ravel()[fractional[order]] = np.clip(np.repeat(mass, sizes) - rank, 0.0, 1.0)
+    gathered.ravel()[place] = np.clip(left, 0.0, 1.0, out=left)
     return gathered
+
+
+def _rounded(x: Floats, unit: float) -> Floats:
+    """A vector in whole units; it is overwritten."""
+    x /= unit
+    return np.round(x, out=x)
+
+
+def _maybe_tied(slope: Floats) -> NDArray[np.bool_]:
+    """The entries whose slope another one has, too: of a long vector mostly few, which alone are sorted further."""
+    ordered = np.sort(slope)
+    twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    del ordered
+    if not twice.size:
+        return np.zeros(slope.size, dtype=np.bool_)
+    at = np.searchsorted(twice, slope)
+    np.minimum(at, twice.size - 1, out=at)
+    return np.asarray(twice[at] == slope)

@@ -203,7 +203,7 @@ class BlockRows:
         self.n_rows = int(self.ends[-1])
         self.centre, self.variances = surveyed(surveys)
 
-    def map(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...] | None]) -> list[Any]:
+    def map(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...] | None]) -> Iterator[Any]:
         """``function(X, y, *arguments)`` of each block, in their order; blocks whose arguments are None are left out."""
         raise NotImplementedError
 
@@ -221,11 +221,15 @@ class BlockRows:
 
     def gradient(self, K: Floats, A: Floats, offset: Floats, mean: Floats) -> Floats:
         """(K zhat)' (A zhat / m - offset) for all rows, in one pass."""
-        return np.concatenate(self.map(gradient, [(K, A / self.n_rows, offset, self.centre + mean)] * len(self.ends)))
+        out, done = np.empty(self.n_rows), 0
+        for part in self.map(gradient, [(K, A / self.n_rows, offset, self.centre + mean)] * len(self.ends)):
+            out[done : done + len(part)] = part
+            done += len(part)
+        return out
 
     def images(self, thin: Floats, mean: Floats) -> Floats:
         """``thin @ zhat`` for all rows, in one pass."""
-        return np.hstack(self.map(images, [(thin, self.centre + mean)] * len(self.ends)))
+        return np.hstack(list(self.map(images, [(thin, self.centre + mean)] * len(self.ends))))
 
     def take(self, rows: Indices, mean: Floats) -> Floats:
         """Zhat of these rows, from the blocks that hold them."""
@@ -235,7 +239,7 @@ class BlockRows:
         parts = np.split(rows[order], np.searchsorted(rows[order], self.ends[:-1]))
         local = [part - begin for part, begin in zip(parts, begins, strict=True)]
         out = np.empty((len(rows), len(shift)))
-        found = self.map(taken, [(part, shift) if part.size else None for part in local])
+        found = list(self.map(taken, [(part, shift) if part.size else None for part in local]))
         if found:
             out[order] = np.concatenate(found)
         return out
@@ -253,15 +257,15 @@ class LocalBlocks(BlockRows):
         self._blocks = list(zip(np.split(X, ends), np.split(y, ends), strict=True))
         super().__init__([survey(*block) for block in self._blocks])
 
-    def map(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...] | None]) -> list[Any]:
+    def map(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...] | None]) -> Iterator[Any]:
         """One block after the other."""
-        return [function(*block, *args) for block, args in zip(self._blocks, arguments, strict=True) if args is not None]
+        return (function(*block, *args) for block, args in zip(self._blocks, arguments, strict=True) if args is not None)
 
     def reduce(
         self, function: Callable[..., Any], merge: Callable[[list[Any]], Any], arguments: Sequence[tuple[Any, ...] | None]
     ) -> Any:
         """The same, merged by a tree."""
-        return tree(self.map(function, arguments), merge)
+        return tree(list(self.map(function, arguments)), merge)
 
     def digest(self) -> str:
         """A hash of the data and of where they are cut."""

@@ -6,7 +6,8 @@ compute, and in which order sums are made, is in ``blocks``.
 
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from mixbin._validate import Floats
 from mixbin.errors import ClusterLost, InvalidInput
-from mixbin.problems.distillation.blocks import BlockRows, Survey, stacked, summary_of, survey, tree, triangle
+from mixbin.problems.distillation.blocks import BlockRows, Survey, Weights, stacked, summary_of, survey, tree, triangle
 
 log = logging.getLogger("mixbin")
 
@@ -24,6 +25,8 @@ FITS = 0.5
 """X and y are kept in the cluster's memory where they take at most this share of it: workers spill to disk from 0.6 on."""
 TRIES = 5
 """A pass is begun so often when workers die under it."""
+AT_ONCE = 8
+"""What so many blocks give is fetched together."""
 
 
 def is_dask(value: object) -> TypeGuard[Any]:
@@ -104,7 +107,7 @@ class DaskBlocks:
 
     def _surveyed(self) -> list[Survey]:
         """One pass over everything: what is wrong is told with its block."""
-        got: list[Survey] = self.map(survey, [(self.names,)] * len(self._blocks))
+        got: list[Survey] = list(self.map(survey, [(self.names,)] * len(self._blocks)))
         X, y = self.names
         for number, part in enumerate(got):
             if part.wrong is not None:
@@ -123,15 +126,15 @@ class DaskBlocks:
         """How many processes compute now; None for threads of this one."""
         return None if self.client is None else len(self.client.scheduler_info(n_workers=-1)["workers"])
 
-    def map(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...] | None]) -> list[Any]:
-        """One task a block."""
-        return self._passed(function, None, arguments)
+    def map(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...] | None]) -> Iterator[Any]:
+        """One task a block; what they give comes a few blocks at a time, so that all of it is never here twice."""
+        yield from self._passed(function, None, arguments)
 
     def reduce(
         self, function: Callable[..., Any], merge: Callable[[list[Any]], Any], arguments: Sequence[tuple[Any, ...] | None]
     ) -> Any:
         """One task a block, and those of the tree."""
-        return self._passed(function, merge, arguments)[0]
+        return next(iter(list(self._passed(function, merge, arguments))))
 
     def summary(self, centre: Floats) -> tuple[Floats, Floats, int]:
         """The mean of the rows, their R factor (see ``rows.summary``) and their number, in one pass."""
@@ -142,50 +145,55 @@ class DaskBlocks:
         function: Callable[..., Any],
         merge: Callable[[list[Any]], Any] | None,
         arguments: Sequence[tuple[Any, ...] | None],
-    ) -> list[Any]:
-        """One pass, begun again when a worker has died and taken weights with it."""
+    ) -> Iterator[Any]:
+        """One pass; what is missing of it is begun again when a worker has died and taken weights with it."""
         from distributed.client import FutureCancelledError
 
-        for attempt in range(TRIES):
+        wanted = [(block, args) for block, args in zip(self._blocks, arguments, strict=True) if args is not None]
+        done = tries = 0
+        while wanted and done < (len(wanted) if merge is None else 1):
             try:
-                got = self._compute(function, merge, arguments)
-                break
+                for got in self._compute(function, merge, wanted[done:]):
+                    done += 1
+                    yield got
             except Exception as error:
+                tries += 1
                 if self.client is not None and self.client.status != "running":
                     raise ClusterLost(
                         f"the Dask scheduler at {self._address} is lost; start a cluster and make the same call again: "
                         "with a checkpoint it goes on from there"
                     ) from error
-                if not isinstance(error, FutureCancelledError) or attempt == TRIES - 1:
+                if not isinstance(error, FutureCancelledError) or tries == TRIES:
                     raise
                 log.warning("a worker was lost; its blocks are computed again")
         self.passes += 1
         if not self.kept:
             self.bytes_read += sum(size for size, args in zip(self._sizes, arguments, strict=True) if args is not None)
-        return got
+        _give_back()
 
     def _compute(
         self,
         function: Callable[..., Any],
         merge: Callable[[list[Any]], Any] | None,
-        arguments: Sequence[tuple[Any, ...] | None],
-    ) -> list[Any]:
+        wanted: Sequence[tuple[tuple[Any, Any], tuple[Any, ...]]],
+    ) -> Iterator[Any]:
         import dask
 
-        wanted = [(block, args) for block, args in zip(self._blocks, arguments, strict=True) if args is not None]
-        if not wanted:
-            return []
         given: list[Any] = [args for _, args in wanted]
-        if self.client is not None and given[0]:
+        if self.client is not None and given[0] and isinstance(given[0][0], Weights):
             # Straight to the workers: in the graph they would all go through the scheduler.
-            given = [(it,) for it in self.client.scatter(given, hash=False)]
-            apply: Any = dask.delayed(_unpacked(function), pure=False, traverse=False)
-        else:
-            apply = dask.delayed(function, pure=False, traverse=False)
+            sent = self.client.scatter([args[0] for args in given], hash=False)
+            given = [(weights, *args[1:]) for weights, args in zip(sent, given, strict=True)]
+        apply = dask.delayed(function, pure=False, traverse=False)
         parts = [apply(*block, *args) for (block, _), args in zip(wanted, given, strict=True)]
         if merge is not None:
             parts = [tree(parts, dask.delayed(merge, pure=False))]
-        return list(dask.compute(*parts, scheduler=self._get))
+        if self.client is None:
+            yield from dask.compute(*parts, scheduler=self._get)
+            return
+        futures = self.client.compute(parts)
+        for i in range(0, len(futures), AT_ONCE):
+            yield from self.client.gather(futures[i : i + AT_ONCE])
 
 
 class DaskRows(BlockRows):
@@ -195,7 +203,7 @@ class DaskRows(BlockRows):
         super().__init__(blocks.surveys)
         self.blocks = blocks
 
-    def map(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...] | None]) -> list[Any]:
+    def map(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...] | None]) -> Iterator[Any]:
         """One task a block."""
         return self.blocks.map(function, arguments)
 
@@ -233,15 +241,18 @@ def _kept(block: NDArray[Any], bits: NDArray[np.uint8]) -> NDArray[Any]:
     return np.compress(mask, block.T, axis=-1).T if block.flags.f_contiguous else block[mask]
 
 
-class _unpacked:  # noqa: N801
-    """``function`` with its arguments in one tuple, as one scattered object; a class, so that workers can unpickle it."""
+@cache
+def _c_library() -> Any:
+    from ctypes import CDLL
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
-        self.__name__ = function.__name__
+    return CDLL(None)
 
-    def __call__(self, X: Any, y: Any, arguments: tuple[Any, ...]) -> Any:
-        return self.function(X, y, *arguments)
+
+def _give_back() -> None:
+    """Hand freed memory back to the system: the many blocks that come and go leave the heap full of holes."""
+    trim = getattr(_c_library(), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
 
 
 def _persisted(collection: Any) -> bool:

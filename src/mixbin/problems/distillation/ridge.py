@@ -36,6 +36,15 @@ EXCHANGES = 500
 """Exchanges made in one call: a run can be stopped, shown and kept in between."""
 
 
+class _Weighted(NamedTuple):
+    """What the closed form needs of the weighted rows."""
+
+    total: float  # sum v
+    rows: int  # rows with v > 0
+    mean: Floats  # (d + e,)
+    S: Floats  # (d + e, d + e): 1/m sum v zhat zhat'
+
+
 class _Fit(NamedTuple):
     """The lower level's solution for one (v, alpha)."""
 
@@ -123,7 +132,8 @@ class RidgeDistillation:
             if not check.is_finite(spread):
                 raise InvalidInput(f"{names} must have squares that fit in float64, got columns that overflow; rescale them")
         # Moves are evaluated at the point that was evaluated last, and lam is often changed alone: moments and fit are kept.
-        self._moments: tuple[Floats, Floats, Floats] | None = None
+        # Weights are recognised by a hash: a copy of them is a large part of what a large problem needs here.
+        self._moments: tuple[str, _Weighted] | None = None
         self._last: tuple[float, _Fit] | None = None
         self.alpha = _default_range(self._rows.variances[: self.n_features]) if fixed_or_range is None else fixed_or_range
         self.lam_set = Box.empty() if isinstance(self.alpha, float) else Box(*self.alpha, log=True)
@@ -256,15 +266,16 @@ class RidgeDistillation:
         alpha = self._alpha(lam)
         if not v.any():
             return None
-        moments = self._moments
-        if moments is None or not np.array_equal(moments[0], v):
-            moments = self._moments = (v.copy(), *self._rows.moments(v, float(v.sum())))
+        name = digest(v)
+        if self._moments is None or self._moments[0] != name:
+            total = float(v.sum())
+            self._moments = (name, _Weighted(total, int(np.count_nonzero(v)), *self._rows.moments(v, total)))
             self._last = None
         if self._last is None or self._last[0] != alpha:
-            self._last = (alpha, self._closed_form(alpha, *moments))
+            self._last = (alpha, self._closed_form(alpha, *self._moments[1]))
         return self._last[1]
 
-    def _closed_form(self, alpha: float, v: Floats, mean: Floats, S: Floats) -> _Fit:
+    def _closed_form(self, alpha: float, total: float, rows: int, mean: Floats, S: Floats) -> _Fit:
         d = self.n_features
         M = S[:d, :d].copy()
         M[np.diag_indices(d)] += alpha
@@ -276,7 +287,7 @@ class RidgeDistillation:
                 f"the ridge system is singular at alpha = {alpha:g}; raise alpha or rescale the columns of X"
             ) from None
         W = cho_solve(factor, S[:d, d:], check_finite=False).T
-        return _Fit(np.hstack([-W, np.eye(len(W))]), mean, float(v.sum()), int(np.count_nonzero(v)), factor)
+        return _Fit(np.hstack([-W, np.eye(len(W))]), mean, total, rows, factor)
 
     def gradient_terms(self, theta: ArrayLike, lam: ArrayLike = ()) -> tuple[Floats, Floats]:
         """The two terms of dJ/dv = first / m + second (SPEC section 3): through the covariances, and through the means."""
