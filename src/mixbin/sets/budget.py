@@ -139,6 +139,12 @@ class Budget(BinarySet):
         g = check.array("g", g, shape=self.shape)
         return np.array(g) if self.at_most else np.asarray(g - g.mean())
 
+    def tangent_size(self, g: ArrayLike) -> float:
+        """The largest entry of ``tangent(g)``, in absolute value; without forming it."""
+        g = check.array("g", g, shape=self.shape)
+        mean = 0.0 if self.at_most else g.mean()
+        return float(max(g.max() - mean, -(g.min() - mean)))
+
     def _excess(self, total: float) -> float:
         return max(total - self.k, 0.0) if self.at_most else abs(total - self.k)
 

@@ -102,8 +102,8 @@ class SpectralGradient:
         reference = max(objective.total(value, phi) for value, phi in state.history)
         t, theta, lam = 1.0, first.pop(), lam_target
         while True:
-            got = objective.evaluate(theta, lam, state.warm)
             phi = objective.phi(theta)
+            got = objective.evaluate(theta, lam, state.warm)
             total = objective.total(got.value, phi)
             if total <= reference + SUFFICIENT * t * descent:
                 return t, theta, lam, got, phi

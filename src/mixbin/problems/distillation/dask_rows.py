@@ -6,6 +6,7 @@ compute, and in which order sums are made, is in ``blocks``.
 
 import logging
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, TypeGuard
@@ -23,8 +24,12 @@ Names = tuple[str, str]
 """Of the two arguments, for messages."""
 FITS = 0.5
 """X and y are kept in the cluster's memory where they take at most this share of it: workers spill to disk from 0.6 on."""
+M_MMAP_THRESHOLD, LARGE_ARRAY = -3, 2**20
+"""glibc's name for the size from which memory is not taken from the heap, and that size."""
 TRIES = 5
 """A pass is begun so often when workers die under it."""
+NOTICED = 1.0
+"""Seconds until a lost scheduler is known to be lost."""
 AT_ONCE = 8
 """What so many blocks give is fetched together."""
 
@@ -158,12 +163,14 @@ class DaskBlocks:
                     yield got
             except Exception as error:
                 tries += 1
+                if isinstance(error, OSError):
+                    time.sleep(NOTICED)  # the client is told of a closed connection by others than who met it
                 if self.client is not None and self.client.status != "running":
                     raise ClusterLost(
                         f"the Dask scheduler at {self._address} is lost; start a cluster and make the same call again: "
                         "with a checkpoint it goes on from there"
                     ) from error
-                if not isinstance(error, FutureCancelledError) or tries == TRIES:
+                if self.client is None or not isinstance(error, (FutureCancelledError, OSError)) or tries == TRIES:
                     raise
                 log.warning("a worker was lost; its blocks are computed again")
         self.passes += 1
@@ -242,17 +249,21 @@ def _kept(block: NDArray[Any], bits: NDArray[np.uint8]) -> NDArray[Any]:
 
 
 @cache
-def _c_library() -> Any:
+def _heap() -> Any:
+    """The C library, where it is glibc, told to keep large arrays out of its heap."""
     from ctypes import CDLL
 
-    return CDLL(None)
+    library = CDLL(None) if sys.platform == "linux" else None
+    if library is None or not hasattr(library, "malloc_trim"):
+        return None
+    library.mallopt(M_MMAP_THRESHOLD, LARGE_ARRAY)
+    return library
 
 
 def _give_back() -> None:
-    """Hand freed memory back to the system: the many blocks that come and go leave the heap full of holes."""
-    trim = getattr(_c_library(), "malloc_trim", None) if sys.platform == "linux" else None
-    if trim is not None:
-        trim(0)
+    """Hand freed memory back to the system: blocks and thetas that come and go would leave the heap full of holes."""
+    if (heap := _heap()) is not None:
+        heap.malloc_trim(0)
 
 
 def _persisted(collection: Any) -> bool:
