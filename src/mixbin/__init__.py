@@ -52,6 +52,7 @@ _HOME = {
     "paper_problem": "mixbin.reproduction.paper",
     "paper_settings": "mixbin.reproduction.paper",
     "CheckpointMismatch": "mixbin.errors",
+    "ClusterLost": "mixbin.errors",
     "ConvergenceWarning": "mixbin.errors",
     "DivergedError": "mixbin.errors",
     "InfeasibleSet": "mixbin.errors",
@@ -79,7 +80,7 @@ __all__ = [*_HOME, "__version__"]
 
 if TYPE_CHECKING:
     from mixbin.certificate import Certificate, certify
-    from mixbin.errors import CheckpointMismatch, ConvergenceWarning, DivergedError, InfeasibleSet, InvalidInput
+    from mixbin.errors import CheckpointMismatch, ClusterLost, ConvergenceWarning, DivergedError, InfeasibleSet, InvalidInput
     from mixbin.estimators import (
         DistillationClassifier,
         DistillationRegressor,

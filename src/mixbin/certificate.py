@@ -136,8 +136,9 @@ def certify(
     got = checked.evaluate(point, at)
     assert got.grad_theta is not None
     tried = total = theta_set.n_moves(point)
-    if isinstance(problem, LocalSearch) and total and max_moves:
-        change = checked.best_move(point, at)[2] - got.value
+    best = checked.best_move(point, at) if isinstance(problem, LocalSearch) and total and max_moves else None
+    if best is not None:
+        change = best[2] - got.value
     else:
         off, on = _some_moves(theta_set, point, total, max_moves, rng)
         tried, change = off.size, _best_value(checked, point, at, off, on) - got.value if off.size else nan

@@ -13,6 +13,10 @@ class DivergedError(ArithmeticError):
     """A value or gradient that is not a number, with the iteration where it appeared."""
 
 
+class ClusterLost(RuntimeError):
+    """The Dask scheduler of a run is gone; from a checkpoint the run goes on with another."""
+
+
 class CheckpointMismatch(InvalidInput):
     """A checkpoint that belongs to another problem, other settings or another version."""
 

@@ -82,8 +82,11 @@ class FastMoves(Problem, Protocol):
 class LocalSearch(FastMoves, Protocol):
     """Optional: the problem knows a faster way through its single moves than trying them."""
 
-    def best_move(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[int, int, float]:
-        """(off, on, G afterwards) for the best of all moves from a binary theta; (-1, -1, inf) where there is none."""
+    def best_move(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[int, int, float] | None:
+        """(off, on, G afterwards) for the best of all moves from a binary theta; (-1, -1, inf) where there is none.
+
+        None where looking through all of them is out of reach.
+        """
 
     def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> "Improved":
         """A binary point reached from theta by some single moves that each lower G; theta itself ends the search."""
@@ -227,9 +230,9 @@ class CheckedProblem:
             raise DivergedError(f"evaluate_moves gave nan {place}; check it at this theta and lam")
         return values
 
-    def best_move(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[int, int, float]:
+    def best_move(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[int, int, float] | None:
         """The best single move; counts as one evaluation."""
-        return cast("tuple[int, int, float]", self._searched("best_move", theta, lam, warm))
+        return cast("tuple[int, int, float] | None", self._searched("best_move", theta, lam, warm))
 
     def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> Improved:
         """Some single moves that lower G; counts as one evaluation."""

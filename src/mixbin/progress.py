@@ -59,12 +59,14 @@ class ProgressDisplay:
         What is being worked on, shown at the left.
     console : rich.console.Console, optional
         Where to show it; stderr by default.
+    note : callable, optional
+        Returns what else is to be shown, such as how much was read.
     """
 
-    def __init__(self, label: str = "", console: "Console | None" = None) -> None:
+    def __init__(self, label: str = "", console: "Console | None" = None, note: Callable[[], str] | None = None) -> None:
         from rich.console import Console
 
-        self.label = label
+        self.label, self.note = label, note
         self.console = console if console is not None else Console(stderr=True)
         self._live: Live | None = None
         self._start, self._distance = 0, np.nan
@@ -105,6 +107,8 @@ class ProgressDisplay:
             cells.append(f"distance {self._distance:.2g}")
         rate = event.n_evaluations / event.seconds if event.seconds > 0 else 0.0
         cells += [f"{event.n_evaluations:,} evals", f"{rate:.3g}/s", _clock(event.seconds)]
+        if self.note is not None:
+            cells.append(self.note())
         line = Table.grid(padding=(0, 1))
         line.add_column(width=1)
         line.add_column(no_wrap=True, overflow="ellipsis")

@@ -106,7 +106,7 @@ def test_an_expansion_changed_by_rows_is_that_of_the_changed_selection(targets, 
 @pytest.mark.parametrize("seed", range(5))
 def test_bounds_are_below_every_change(targets, seed):
     problem, theta = make_problem(targets, seed=seed, alpha=10.0 ** (seed - 4))
-    scan = Scan(problem._rows, problem._expansion(theta, NO_LAM), theta > 0.5)
+    scan = Scan(problem._rows, problem._expansion(theta, NO_LAM), theta > 0.5, 1.0 / theta.size)
     off, on = np.flatnonzero(theta == 1), np.flatnonzero(theta == 0)
     changes = scan._changes(off, on)
     bounds, block = scan.bounds.bound(off, on) / 40, scan.bounds.block_bound(off, on) / 40

@@ -113,7 +113,10 @@ class Kind(StrEnum):
 @app.command(epilog="Example: mixbin distill train.csv --target price --budget 10% --test test.csv --out run")
 def distill(
     train: Annotated[
-        Path, typer.Argument(metavar="TRAIN", help="The rows to choose from: CSV (also .gz, or one in a .zip) or Parquet.")
+        Path,
+        typer.Argument(
+            metavar="TRAIN", help="The rows to choose from: CSV (also .gz, or one in a .zip), Parquet, or a folder of Parquet."
+        ),
     ],
     target: Annotated[
         str, typer.Option(metavar="COLUMN", help="The column to predict, by name or number from 0; -1 is the last.")
@@ -161,36 +164,57 @@ def distill(
             "--header/--no-header", help="Whether the first row of a CSV has the names; without it, seen from that row."
         ),
     ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Parquet: processes that work on it, one a core unless given; it need not fit in memory."
+        ),
+    ] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Parquet: the Dask cluster to use instead, such as tcp://host:8786.")
+    ] = None,
+    memory_limit: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Parquet: what each worker may use, such as 2GB.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder --out.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of the table.")] = False,
 ) -> None:
     """Keep few rows of a table, such that a ridge or logistic regression trained on them predicts best."""
     amount = None if budget is None else parse_budget(budget)
+    from mixbin.cli import distill_dask
+
     if task is Kind.CLASSIFICATION:
         from mixbin.cli.classify import run
     else:
         from mixbin.cli.distill import run
     from mixbin.cli.distill import Options
 
-    run(
-        Options(
-            train=train,
-            target=target,
-            budget=amount,
-            out=out,
-            validation=validation or [],
-            test=test or [],
-            ignore=ignore or [],
-            alpha=alpha,
-            method=method.value,
-            seed=seed,
-            validation_fraction=validation_fraction,
-            max_evaluations=max_evaluations,
-            header=header,
-            resume=resume,
-            as_json=json,
-        )
+    options = Options(
+        train=train,
+        target=target,
+        budget=amount,
+        out=out,
+        validation=validation or [],
+        test=test or [],
+        ignore=ignore or [],
+        alpha=alpha,
+        method=method.value,
+        seed=seed,
+        validation_fraction=validation_fraction,
+        max_evaluations=max_evaluations,
+        header=header,
+        resume=resume,
+        as_json=json,
     )
+    cluster = distill_dask.Cluster(workers, scheduler, memory_limit)
+    if distill_dask.wanted(train, cluster):
+        if task is Kind.CLASSIFICATION:
+            raise InvalidInput(
+                "--task classification must be one table in memory, got a folder, --workers or --scheduler; use a file"
+            )
+        distill_dask.run(options, cluster)
+    else:
+        run(options)
 
 
 class Synthetic(StrEnum):

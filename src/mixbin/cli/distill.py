@@ -103,8 +103,7 @@ def run(options: Options) -> None:
     with resumable():
         with spinner(f"Reading {options.train.name} ...", quiet=options.as_json):
             check_options(options)
-            if options.budget is None:
-                raise InvalidInput("--budget must be given for a regression, got none; write one such as --budget 10%")
+            needed_budget(options)
             task = load(options)
             problem = make_problem(task, options)
         folder = RunFolder(options.out, tuple(SHOWN))
@@ -115,7 +114,7 @@ def run(options: Options) -> None:
     if options.as_json:
         print(json.dumps(summary, allow_nan=False))
     else:
-        show(summary, options.out, before, plain_console())
+        show_run(summary, options.out, before, plain_console())
 
 
 def check_options(options: Options) -> None:
@@ -126,6 +125,13 @@ def check_options(options: Options) -> None:
     check_limits(options.max_evaluations, options.validation_fraction)
     if options.validation and options.validation_fraction is not None:
         raise InvalidInput("--validation-fraction has no use beside --validation; leave one of them out")
+
+
+def needed_budget(options: Options) -> int | float:
+    """The budget, without which rows of a regression are not dropped."""
+    if options.budget is None:
+        raise InvalidInput("--budget must be given for a regression, got none; write one such as --budget 10%")
+    return options.budget
 
 
 def load(options: Options) -> Task:
@@ -161,10 +167,9 @@ def identity(options: Options, task: Task, problem: RidgeDistillation) -> dict[s
 
 def make_problem(task: Task, options: Options) -> RidgeDistillation:
     """G over the rows."""
-    assert options.budget is not None
     X, X_val = task.train[:, :-1], task.validation[:, :-1]
     y, y_val = task.train[:, -1], task.validation[:, -1]
-    return RidgeDistillation(X, y, X_val, y_val, budget=options.budget, alpha=options.alpha)
+    return RidgeDistillation(X, y, X_val, y_val, budget=needed_budget(options), alpha=options.alpha)
 
 
 def solve(options: Options, problem: RidgeDistillation, folder: RunFolder) -> list[Solved]:
@@ -187,7 +192,8 @@ def finish(
         raise typer.Exit(EXIT_UNSOLVED)
     summary = summarise(options, task, problem, main, lines)
     summary |= {"asked": sentence(summary), "about": origin(command, sum(it.seconds for it in lines))}
-    folder.finish(summary, main, {"selected.csv": selected(task, main), "model.json": json_text(model(task, problem, main))})
+    described = model(task.features, task.target, problem, main, "the rows of selected.csv")
+    folder.finish(summary, main, {"selected.csv": selected(task, main), "model.json": json_text(described)})
     return summary
 
 
@@ -273,23 +279,23 @@ def summarise(options: Options, task: Task, problem: RidgeDistillation, main: Re
     }
 
 
-def model(task: Task, problem: RidgeDistillation, result: Result) -> dict[str, Any]:
-    """The regression on the selected rows, and how to train it again with scikit-learn."""
+def model(features: list[str], target: str, problem: RidgeDistillation, result: Result, rows: str) -> dict[str, Any]:
+    """The regression on the selected rows, and how to train it again with scikit-learn; ``rows`` says where they are."""
     coef, intercept = problem.model(result.theta, result.lam)
-    alpha, m = alpha_of(problem, result), len(task.rows)
+    alpha, m = alpha_of(problem, result), problem.theta_set.size
     weights = "" if result.theta.dtype == np.bool_ else ", sample_weight=weight"
     return {
-        "target": task.target,
+        "target": target,
         "intercept": float(intercept),
-        "coef": dict(zip(task.features, np.asarray(coef).tolist(), strict=True)),
+        "coef": dict(zip(features, np.asarray(coef).tolist(), strict=True)),
         "alpha": alpha,
         "candidate_rows": m,
         "selected_rows": int(np.count_nonzero(result.theta)),
         "scikit_learn": {
             "estimator": "sklearn.linear_model.Ridge",
             "alpha": m * alpha,
-            "how": f"Ridge(alpha={m * alpha!r}).fit(X, y{weights}) with the rows of selected.csv; alpha here is that of mixbin "
-            f"times all {m} candidate rows",
+            "how": f"Ridge(alpha={m * alpha!r}).fit(X, y{weights}) with {rows}; alpha here is that of mixbin times "
+            f"all {m} candidate rows",
         },
     }
 
@@ -307,13 +313,13 @@ def selected(task: Task, result: Result) -> str:
     return csv_text([*header, *task.table.names], body)
 
 
-def show(summary: Mapping[str, Any], out: Path, before: bool, console: "Console") -> None:
+def show_run(summary: Mapping[str, Any], out: Path, before: bool, console: "Console", shown: Mapping[str, str] = SHOWN) -> None:
     """The task in a sentence, the table, the certificate in words, and where the files are."""
     console.print("\n" + sentence(summary) + "\n")
     console.print(table(summary))
     fair = " relax, simple and top-k may use as many evaluations as penalize." if len(summary["methods"]) > 2 else ""
     console.print(f"\nloss is half the mean squared error, RMSE the typical error of a prediction: lower is better.{fair}\n")
-    show_end(summary, f"the rows that {summary['method']} keeps", out, SHOWN, before, console)
+    show_end(summary, f"the rows that {summary['method']} keeps", out, shown, before, console)
 
 
 def sentence(summary: Mapping[str, Any]) -> str:

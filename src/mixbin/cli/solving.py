@@ -4,7 +4,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
 
@@ -52,17 +52,35 @@ def resumable() -> Iterator[None]:
 
 
 def solve_all(
-    method: str, problem: Problem, folder: RunFolder, *, seed: int, max_evaluations: int | None, quiet: bool, **settings: Any
+    method: str,
+    problem: Problem,
+    folder: RunFolder,
+    *,
+    seed: int,
+    max_evaluations: int | None,
+    quiet: bool,
+    note: Callable[[], str] | None = None,
+    **settings: Any,
 ) -> list[Solved]:
-    """The method, or all of them; the one that the run is about comes last. ``settings`` are further ones of penalize."""
+    """The method, or all of them; the one that the run is about comes last.
+
+    ``note`` is shown with the progress, ``settings`` are further ones of penalize.
+    """
     first, *others = ["penalize", *BASELINES] if method == "all" else [method]
-    main = solve(first, problem, folder, seed, max_evaluations, quiet, **settings)
+    main = solve(first, problem, folder, seed, max_evaluations, quiet, note, **settings)
     # The baselines get what penalize used, so that the comparison is fair.
-    return [*(solve(it, problem, folder, seed, main.result.n_evaluations, quiet) for it in others), main]
+    return [*(solve(it, problem, folder, seed, main.result.n_evaluations, quiet, note) for it in others), main]
 
 
 def solve(
-    method: str, problem: Problem, folder: RunFolder, seed: int, max_evaluations: int | None, quiet: bool, **settings: Any
+    method: str,
+    problem: Problem,
+    folder: RunFolder,
+    seed: int,
+    max_evaluations: int | None,
+    quiet: bool,
+    note: Callable[[], str] | None = None,
+    **settings: Any,
 ) -> Solved:
     """The result of one method and its seconds; from the folder, if it had ended before."""
     kept = folder.done(method)
@@ -70,7 +88,7 @@ def solve(
         return Solved(method, *kept)
     interruption, clock = Interruption(), Clock()
     # What penalize does shows in its stages; a label would push the numbers off a line of 80 columns.
-    display = [] if quiet else [ProgressDisplay(method if method in BASELINES else "")]
+    display = [] if quiet else [ProgressDisplay(method if method in BASELINES else "", note=note)]
     callbacks: list[Any] = [interruption, clock, *display]
     common: dict[str, Any] = {"seed": seed, "max_evaluations": max_evaluations, "callbacks": callbacks}
     common |= {"checkpoint": folder.checkpoint / method, "checkpoint_every": CHECKPOINT_EVERY}

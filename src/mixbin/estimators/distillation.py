@@ -6,14 +6,17 @@ The rows are chosen by ``RidgeDistillation`` and one of the methods; what is fit
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from mixbin import _validate as check
 from mixbin._validate import Floats
+from mixbin.estimators import _dask
 from mixbin.estimators._common import ROUNDING, check_both, check_some_row, generator, saying, solve, split_rows
 from mixbin.problems import RidgeDistillation
+
+Chosen = tuple[NDArray[np.intp], int, RidgeDistillation]
 
 
 class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -68,6 +71,9 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
     Notes
     -----
     ``sample_weight`` is not supported: choosing the weights of the rows is what this estimator does.
+
+    X and y may be Dask arrays or dataframes with the same blocks of rows (see ``RidgeDistillation``); they are not read into this
+    process. ``X_val`` and ``y_val`` may then be arrays or of Dask.
 
     In a Pipeline the validation set must pass the same steps as X. With metadata routing enabled in scikit-learn, that is
     ``Pipeline(..., transform_input=["X_val"])`` around ``DistillationRegressor().set_fit_request(X_val=True, y_val=True)``.
@@ -130,6 +136,24 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         rng = generator(self.random_state)
         check_both(X_val, y_val)
 
+        if _dask.is_dask(X) or _dask.is_dask(y):
+            candidates, n_rows, problem = self._on_dask(X, y, X_val, y_val, rng)
+        else:
+            candidates, n_rows, problem = self._in_memory(X, y, X_val, y_val, rng)
+
+        result = solve(self, problem, rng)
+        weights = result.theta.astype(np.float64)
+        check_some_row(self.method, weights)
+        self.result_ = result
+        self.weights_ = np.zeros(n_rows)
+        self.weights_[candidates] = weights
+        self.support_ = self.weights_ > 0
+        self.alpha_ = problem.alpha if isinstance(problem.alpha, float) else float(result.lam)
+        self.coef_, self.intercept_ = problem.model(weights, result.lam)
+        return self
+
+    def _in_memory(self, X: Any, y: Any, X_val: Any, y_val: Any, rng: np.random.RandomState) -> Chosen:
+        """Arrays: the candidate rows, how many rows X has, and the problem."""
         split = X_val is None
         table, targets = validate_data(
             self,
@@ -147,18 +171,23 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         else:
             candidates = np.arange(table.shape[0])
             data = table, targets, *self._validation_set(X_val, y_val)
-        problem = RidgeDistillation(*data, budget=self.budget, alpha=self.alpha)
+        return candidates, int(table.shape[0]), RidgeDistillation(*data, budget=self.budget, alpha=self.alpha)
 
-        result = solve(self, problem, rng)
-        weights = result.theta.astype(np.float64)
-        check_some_row(self.method, weights)
-        self.result_ = result
-        self.weights_ = np.zeros(table.shape[0])
-        self.weights_[candidates] = weights
-        self.support_ = self.weights_ > 0
-        self.alpha_ = problem.alpha if isinstance(problem.alpha, float) else float(result.lam)
-        self.coef_, self.intercept_ = problem.model(weights, result.lam)
-        return self
+    def _on_dask(self, X: Any, y: Any, X_val: Any, y_val: Any, rng: np.random.RandomState) -> Chosen:
+        """The same for Dask collections, whose rows stay where they are; the same rows are split off, in their order."""
+        if X_val is not None:
+            problem = RidgeDistillation(X, y, X_val, y_val, budget=self.budget, alpha=self.alpha)
+            candidates = np.arange(problem.theta_set.size)
+        else:
+            table, targets = _dask.known_tables(X, y)
+            candidates = np.sort(split_rows(table.shape[0], self.validation_fraction, rng)[0])
+            chosen = np.zeros(table.shape[0], dtype=bool)
+            chosen[candidates] = True
+            X_train, X_held = (_dask.rows_where(table, mask) for mask in (chosen, ~chosen))
+            y_train, y_held = (_dask.rows_where(targets, mask) for mask in (chosen, ~chosen))
+            problem = RidgeDistillation(X_train, y_train, X_held, y_held, budget=self.budget, alpha=self.alpha)
+        _dask.seen(self, X, reset=True)
+        return candidates, len(candidates) if X_val is not None else chosen.size, problem
 
     def predict(self, X: ArrayLike) -> Floats:
         """Predict the targets of rows.
@@ -171,8 +200,12 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         Returns
         -------
         array of shape (n_samples,) or (n_samples, n_targets)
+            For Dask collections a Dask array, not computed yet.
         """
         check_is_fitted(self)
+        if _dask.is_dask(X):
+            _dask.seen(self, X, reset=False)
+            return _dask.predicted(X, self.coef_, self.intercept_)  # type: ignore[no-any-return]
         table = validate_data(self, X, accept_sparse="csr", reset=False, dtype=np.float64)
         return np.asarray(table @ self.coef_.T + self.intercept_)
 

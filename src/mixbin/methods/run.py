@@ -6,6 +6,7 @@ The loop is a state machine that advances by one solver step or polish pass at a
 
 import copy
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -238,6 +239,7 @@ class Run:
         theta_set = self.problem.theta_set
         gathered = gather_ties(theta_set, state.theta, state.grad_theta, self._rng())
         there = None if gathered is None else self._jump(state, gathered)
+        del gathered
         if there is None and np.max(np.abs(state.theta - self.at.theta_before), initial=0.0) < STALLED:
             there = self._jump(state, theta_set.vertex(state.theta).astype(np.float64))
         return state if there is None else there
@@ -246,14 +248,22 @@ class Run:
         """The state all or part of the way to ``target``, if G + phi/eps is lower there."""
         now = self.objective.total(here.value if here.exact else self._evaluated(here), here.phi)
         for share in SHARES:
-            theta = target if share == 1.0 else here.theta + share * (target - here.theta)
-            try:
-                there = self.settings.solver.init(self.objective, theta, here.lam, self._rng(), here.warm)
-            except NoFiniteValue:
-                continue
-            if self.objective.total(there.value, there.phi) < now:
-                return there  # type: ignore[no-any-return]
+            there = self._lower(here, target, share, now)
+            if there is not None:
+                return there
         return None
+
+    def _lower(self, here: State, target: Floats, share: float, now: float) -> State | None:
+        """The state at that share of the way, if G + phi/eps is below ``now`` there."""
+        theta = target
+        if share < 1.0:
+            theta = share * (target - here.theta)
+            theta += here.theta
+        try:
+            there: State = self.settings.solver.init(self.objective, theta, here.lam, self._rng(), here.warm)
+        except NoFiniteValue:
+            return None
+        return there if self.objective.total(there.value, there.phi) < now else None
 
     def _evaluated(self, state: State) -> float:
         """The value at a state that only has an estimate of it."""
@@ -279,6 +289,10 @@ class Run:
     def _answer(self, theta: NDArray[Any], status: Status, message: str) -> None:
         at = self.at
         at.answer, at.status, at.message = theta, status, message
+        assert at.state is not None
+        # From here on only its lam and what is warm are asked for; of a large theta every copy counts.
+        nothing = np.empty(0)
+        at.state, at.theta_before = replace(at.state, theta=nothing, grad_theta=nothing, slope=nothing), None
         at.phase = "fix" if theta.dtype == np.bool_ else "cold"
 
     def _fix(self) -> None:

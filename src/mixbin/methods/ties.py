@@ -5,12 +5,15 @@ and its curvature is that of the penalty, -4/eps: first order sees nothing, movi
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mixbin.problem import Floats
 from mixbin.sets import BinarySet
 
 SAME = 1e-9
 """Entries are tied when theta and the gradient agree to this, relative to their ranges."""
+ODD = np.uint64(0x9E3779B97F4A7C15)
+BLOCK = 2**16
 
 
 def gather_ties(theta_set: BinarySet, theta: Floats, grad: Floats, rng: np.random.Generator) -> Floats | None:
@@ -20,26 +23,64 @@ def gather_ties(theta_set: BinarySet, theta: Floats, grad: Floats, rng: np.rando
     is kept, so the point stays in the set. None when no two entries are tied.
     """
     flat = theta.ravel()
-    fractional = np.flatnonzero((flat > SAME) & (flat < 1.0 - SAME))
-    if fractional.size < 2:
+    fractional = (flat > SAME) & (flat < 1.0 - SAME)
+    if np.count_nonzero(fractional) < 2:
         return None
-    g = grad.ravel()[fractional]
     g_range = float(np.max(grad) - np.min(grad))
-    keys = np.broadcast_to(theta_set.exchange_key, theta.shape).ravel()[fractional]
-    level = np.round(flat[fractional] / SAME)
-    slope = np.round(g / (SAME * g_range)) if g_range > 0 else np.zeros(g.size)
+    scale = SAME * g_range if g_range > 0 else np.inf
+    level, slope = _rounded(flat[fractional], SAME), _rounded(grad.ravel()[fractional], scale)
+    # Of a long vector mostly few entries may be tied, and these alone are sorted further.
+    some = _maybe_tied(level, slope)
+    chance = rng.random(slope.size)[some]
+    place = np.flatnonzero(fractional)[some]
+    fields = [level[some], slope[some]]
+    if np.ndim(theta_set.exchange_key):
+        fields.append(np.broadcast_to(theta_set.exchange_key, theta.shape).ravel()[place])
+    del fractional, level, slope, some
+    if place.size < 2:
+        return None
 
-    order = np.lexsort((rng.random(g.size), slope, level, keys))
-    same = np.ones(g.size, dtype=np.bool_)
+    order = np.lexsort((chance, fields[1], fields[0], *fields[2:]))
+    same = np.ones(order.size, dtype=np.bool_)
     same[0] = False
-    for field in (keys, level, slope):
+    for field in fields:
         same[1:] &= field[order[1:]] == field[order[:-1]]
     if not same.any():
         return None
+    del fields, field, chance
     first = np.flatnonzero(~same)
-    mass = np.add.reduceat(flat[fractional[order]], first)
-    sizes = np.diff(np.append(first, g.size))
-    rank = np.arange(g.size) - np.repeat(first, sizes)
+    place = place[order]
+    mass = np.add.reduceat(flat[place], first)
+    sizes = np.diff(np.append(first, place.size))
+    left = np.repeat(mass, sizes)
+    left -= np.arange(place.size) - np.repeat(first, sizes)
     gathered = theta.copy()
-    gathered.ravel()[fractional[order]] = np.clip(np.repeat(mass, sizes) - rank, 0.0, 1.0)
+    gathered.ravel()[place] = np.clip(left, 0.0, 1.0, out=left)
     return gathered
+
+
+def _rounded(x: Floats, unit: float) -> Floats:
+    """A vector in whole units, without negative zeros; it is overwritten."""
+    x /= unit
+    np.round(x, out=x)
+    x += 0.0
+    return x
+
+
+def _maybe_tied(level: Floats, slope: Floats) -> NDArray[np.bool_]:
+    """The entries that agree in both with another one, and perhaps a few more: one number is made of the bits of both."""
+    ordered = np.sort(_mixed(level, slope))
+    twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    del ordered
+    tied = np.zeros(slope.size, dtype=np.bool_)
+    if twice.size:
+        for i in range(0, slope.size, BLOCK):
+            key = _mixed(level[i : i + BLOCK], slope[i : i + BLOCK])
+            tied[i : i + BLOCK] = twice[np.minimum(np.searchsorted(twice, key), twice.size - 1)] == key
+    return tied
+
+
+def _mixed(level: Floats, slope: Floats) -> NDArray[np.uint64]:
+    mixed = level.view(np.uint64) * ODD
+    mixed ^= slope.view(np.uint64)
+    return mixed

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from mixbin.reporting.blocks import Block, Listing, Page, Prose, Section, Text, isolated, isolating
 from mixbin.reporting.figures import Drawings
-from mixbin.reporting.runs import Run, certificate, methods, origin, task
+from mixbin.reporting.runs import Run, certificate, methods, origin, parquet_rows, task
 from mixbin.reporting.words import LABELS, ROWS
 
 MOST_ROWS = 2_000
@@ -125,7 +125,8 @@ def explained(run: Run) -> str:
 
 def rows(run: Run) -> Listing:
     """The selected rows, as many as a page can hold."""
-    columns, first = run.table("selected.csv", MOST_ROWS)
+    parts = run.folder / "selected"
+    columns, first = parquet_rows(parts, MOST_ROWS) if parts.is_dir() else run.table("selected.csv", MOST_ROWS)
     size, kept = 0, 0
     for row in first:
         size += sum(map(len, row)) + 3 * len(row)
@@ -135,6 +136,9 @@ def rows(run: Run) -> Listing:
     shown, total = first[:kept], run.main["rows"]
     if len(shown) == total:
         return Listing(columns, shown, "selected.csv", "rows", note="Numbers of rows count from 0, as in the training file.")
+    if parts.is_dir():
+        note = f"The first {len(shown):,} of {total:,} rows stand here; all are in the Parquet files of the folder selected."
+        return Listing(columns, shown, "selected-rows.csv", "rows", note=note, label=f"These {len(shown):,} rows as CSV")
     # All of the selection, though not all of its rows: their numbers in the training file.
     head = [name for name in ("row", "weight") if name in columns]
     numbers = [[row[columns.index(name)] for name in head] for row in run.table("selected.csv")[1]]

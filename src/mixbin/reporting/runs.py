@@ -68,6 +68,23 @@ class Run:
             raise InvalidInput(f"{self.folder / name} is not what mixbin wrote there ({error}); run the command again") from None
 
 
+def parquet_rows(folder: Path, most: int) -> tuple[list[str], list[list[str]]]:
+    """The columns and the first rows of the part files of a folder, their values as text."""
+    from pyarrow.parquet import ParquetFile
+
+    columns: list[str] = []
+    rows: list[list[str]] = []
+    for file in sorted(folder.glob("*.parquet")):
+        if len(rows) >= most:
+            break
+        with ParquetFile(file) as part:
+            for batch in part.iter_batches(batch_size=most):
+                columns = batch.schema.names
+                values = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+                rows += [["" if value is None else str(value) for value in row] for row in values]
+    return columns, rows[:most]
+
+
 def task(said: str) -> str:
     """A task as a command says it, under a heading that says that it is one."""
     said = said.removeprefix("The task: ")

@@ -82,6 +82,11 @@ class BinarySet(ABC):
         """``g`` without the part that no feasible direction sees (the normals of the equality constraints)."""
         return np.array(check.array("g", g, shape=self.shape))
 
+    def tangent_size(self, g: ArrayLike) -> float:
+        """The largest entry of ``tangent(g)``, in absolute value."""
+        along = self.tangent(g)
+        return float(max(along.max(), -along.min())) if along.size else 0.0
+
     def round(self, x: ArrayLike) -> Bools:
         """Simple rounding, entry by entry (1/2 goes up); may leave the set."""
         return np.asarray(check.array("x", x, shape=self.shape) >= 0.5)

@@ -136,8 +136,14 @@ class Budget(BinarySet):
 
     def tangent(self, g: ArrayLike) -> Floats:
         """``g`` without its mean; with ``at_most`` ``g`` itself."""
-        g = np.array(check.array("g", g, shape=self.shape))
-        return g if self.at_most else np.asarray(g - g.mean())
+        g = check.array("g", g, shape=self.shape)
+        return np.array(g) if self.at_most else np.asarray(g - g.mean())
+
+    def tangent_size(self, g: ArrayLike) -> float:
+        """The largest entry of ``tangent(g)``, in absolute value; without forming it."""
+        g = check.array("g", g, shape=self.shape)
+        mean = 0.0 if self.at_most else g.mean()
+        return float(max(g.max() - mean, -(g.min() - mean)))
 
     def _excess(self, total: float) -> float:
         return max(total - self.k, 0.0) if self.at_most else abs(total - self.k)

@@ -69,10 +69,11 @@ class NoFiniteValue(InvalidInput):
 
 def first_point(objective: Objective, theta: Floats, lam: Floats, warm: Warm | None) -> State:
     """The state at a first point, which must have a finite value."""
+    phi = objective.phi(theta)
     got = objective.evaluate(theta, lam, warm)
     if not np.isfinite(got.value):
         raise NoFiniteValue(f"theta0 and lam0 give the value {got.value}; start from a point where the model can be trained")
-    return point(objective, theta, lam, got, objective.phi(theta))
+    return point(objective, theta, lam, got, phi)
 
 
 def point(objective: Objective, theta: Floats, lam: Floats, got: Evaluation, phi: float) -> State:

@@ -77,8 +77,7 @@ class Objective:
 
     def scale(self, grad_theta: Floats) -> float:
         """The largest entry of the gradient that a feasible direction can see."""
-        g = self.problem.theta_set.tangent(grad_theta)
-        return float(max(g.max(), -g.min())) if g.size else 0.0
+        return self.problem.theta_set.tangent_size(grad_theta)
 
 
 class FixedTheta(Objective):

@@ -67,7 +67,10 @@ class SpectralGradient:
         if not descent < 0:
             return replace(state, converged=True, move=0.0)
 
-        found = self._search(objective, state, target, d_theta, lam_target, d_lam, descent)
+        # Handed over, not shared: of a large theta every copy counts, and only the first trial needs this one.
+        first = [target]
+        del target
+        found = self._search(objective, state, first, d_theta, lam_target, d_lam, descent)
         if found is None:
             return replace(state, converged=True)
         t, theta, lam, got, phi = found
@@ -88,7 +91,7 @@ class SpectralGradient:
         self,
         objective: Objective,
         state: SpectralState,
-        target: Floats,
+        first: list[Floats],
         d_theta: Floats,
         lam_target: Floats,
         d_lam: Floats,
@@ -97,10 +100,10 @@ class SpectralGradient:
         """The first t = 1, ... that passes Armijo's test against the worst of the last values; None at rounding."""
         now = objective.total(state.value, state.phi)
         reference = max(objective.total(value, phi) for value, phi in state.history)
-        t, theta, lam = 1.0, target, lam_target
+        t, theta, lam = 1.0, first.pop(), lam_target
         while True:
-            got = objective.evaluate(theta, lam, state.warm)
             phi = objective.phi(theta)
+            got = objective.evaluate(theta, lam, state.warm)
             total = objective.total(got.value, phi)
             if total <= reference + SUFFICIENT * t * descent:
                 return t, theta, lam, got, phi
@@ -109,7 +112,9 @@ class SpectralGradient:
             t = min(max(best, 0.1 * t), 0.5 * t)
             if t < SHORTEST:
                 return None
-            theta, lam = state.theta + t * d_theta, state.lam + t * d_lam
+            del theta, got
+            theta, lam = t * d_theta, state.lam + t * d_lam
+            theta += state.theta
 
     def reweight(self, objective: Objective, state: SpectralState) -> SpectralState:
         """A new eps: the slope from the stored gradient, and a history of this point alone."""

@@ -4,11 +4,11 @@ Throughout, z = (x, y) is a row with its targets appended. With K = [-W, I] the 
 matrix of the z's gives both covariances of the closed form, and the validation set enters only through its mean and its R factor.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from scipy.linalg import cho_solve
 
 from mixbin import _validate as check
@@ -16,10 +16,12 @@ from mixbin._digest import digest
 from mixbin._validate import Floats
 from mixbin.errors import DivergedError, InvalidInput
 from mixbin.problem import Evaluation, Improved, Indices, Warm
+from mixbin.problems.distillation.dask_rows import DaskBlocks, DaskRows
+from mixbin.problems.distillation.data import candidates, checked, validation
 from mixbin.problems.distillation.descent import descend, lowest
 from mixbin.problems.distillation.exchange import exchange_changes
 from mixbin.problems.distillation.expansion import Expansion
-from mixbin.problems.distillation.rows import DenseRows, Rows, SparseRows, summary
+from mixbin.problems.distillation.rows import Pool
 from mixbin.problems.distillation.scan import POOL, Scan
 from mixbin.sets import Box, Budget
 from mixbin.sets.budget import resolve_budget
@@ -32,6 +34,15 @@ FEW = 50
 """Where no more exchanges than this were found there, all exchanges are looked through."""
 EXCHANGES = 500
 """Exchanges made in one call: a run can be stopped, shown and kept in between."""
+
+
+class _Weighted(NamedTuple):
+    """What the closed form needs of the weighted rows."""
+
+    total: float  # sum v
+    rows: int  # rows with v > 0
+    mean: Floats  # (d + e,)
+    S: Floats  # (d + e, d + e): 1/m sum v zhat zhat'
 
 
 class _Fit(NamedTuple):
@@ -53,19 +64,22 @@ class RidgeDistillation:
 
     Parameters
     ----------
-    X : array or sparse matrix of shape (m, d)
-        The candidate rows. Dense ones are copied once, in their precision (float32 or float64); sparse ones stay sparse.
+    X : array, sparse matrix, Dask array or Dask dataframe of shape (m, d)
+        The candidate rows. Dense ones are copied once, in their precision (float32 or float64); sparse ones stay sparse. Those of
+        Dask stay with its workers, in blocks of rows: in memory where they fit, else read anew in every pass.
     y : array of shape (m,) or (m, e)
-        One target or several.
-    X_val : array or sparse matrix of shape (n, d)
+        One target or several; of Dask, in the same blocks, where X is.
+    X_val : array, sparse matrix, Dask array or Dask dataframe of shape (n, d)
         The validation rows.
     y_val : array of shape (n,) or (n, e)
-        Their targets.
+        Their targets; of Dask where X_val is.
     budget : int or float, default 0.1
         How many rows to keep: a count, or a fraction in (0, 1] of the candidate rows.
     alpha : float, pair of floats or None, default None
         The strength of the ridge penalty. A number fixes it; a pair (low, high) makes it the continuous variable ``lam``,
         optimised together with the rows; None is the pair (1e-6, 1e2) times the mean variance of the columns of X.
+    chunks : sequence of int, optional
+        Work on blocks of so many rows each, as on a Dask array with these chunks, and to the same bits. For arrays only.
 
     Attributes
     ----------
@@ -75,6 +89,14 @@ class RidgeDistillation:
         Where alpha lives: shape (), in logarithmic scale; without dimensions when alpha is fixed.
     alpha : float or tuple of two floats
         The number or the pair in use.
+    dask_blocks : object or None
+        For X of Dask. Its ``storage`` says how large X is, in how many blocks, and whether these are kept in memory or read
+        anew in every pass; ``passes``, ``bytes_read`` and ``n_workers`` count.
+
+    Notes
+    -----
+    On Dask a value is one pass over the blocks with weight and a gradient a second one. Exchanges are looked for among the rows
+    that promise most, which are fetched, and the certificate speaks of these.
 
     Examples
     --------
@@ -89,26 +111,30 @@ class RidgeDistillation:
     def __init__(
         self,
         X: Any,
-        y: ArrayLike,
+        y: Any,
         X_val: Any,
-        y_val: ArrayLike,
+        y_val: Any,
         budget: int | float = 0.1,
         alpha: float | tuple[float, float] | None = None,
+        *,
+        chunks: Sequence[int] | None = None,
     ) -> None:
-        X, y, X_val, y_val = _checked_data(X, y, X_val, y_val)
+        X, y, X_val, y_val = checked(X, y, X_val, y_val)
         fixed_or_range = _checked_alpha(alpha)
-        m, self.n_features = X.shape
+        self.n_features, self._one_target = int(X.shape[1]), y.ndim == 1
+        self._rows = candidates(X, y, chunks)
+        m = self._rows.n_rows
         self.theta_set = Budget(m, resolve_budget("budget", budget, m))
-        self._one_target = y.ndim == 1
-        self._rows: Rows = SparseRows(X, y) if sparse.issparse(X) else DenseRows(X, y)
         with np.errstate(over="ignore", invalid="ignore"):
-            self._val_mean, self._R = summary(X_val, y_val, self._rows.centre)
+            self._val_mean, self._R = validation(X_val, y_val, self._rows.centre)
             squares = np.square(self._R)
         for names, spread in (("X and y", self._rows.variances), ("X_val and y_val", squares)):
             if not check.is_finite(spread):
                 raise InvalidInput(f"{names} must have squares that fit in float64, got columns that overflow; rescale them")
-        # Moves are evaluated at the point that was evaluated last: its fit is kept.
-        self._last: tuple[Floats, float, _Fit | None] | None = None
+        # Moves are evaluated at the point that was evaluated last, and lam is often changed alone: moments and fit are kept.
+        # Weights are recognised by a hash: a copy of them is a large part of what a large problem needs here.
+        self._moments: tuple[str, _Weighted] | None = None
+        self._last: tuple[float, _Fit] | None = None
         self.alpha = _default_range(self._rows.variances[: self.n_features]) if fixed_or_range is None else fixed_or_range
         self.lam_set = Box.empty() if isinstance(self.alpha, float) else Box(*self.alpha, log=True)
 
@@ -130,12 +156,22 @@ class RidgeDistillation:
         at = self._expansion(theta, lam)
         return at.value + self._changes(at, off, on)
 
-    def best_move(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[int, int, float]:
-        """The best of all exchanges (see ``scan``): the row to take out, the row to put in, and J afterwards."""
+    @property
+    def dask_blocks(self) -> DaskBlocks | None:
+        """The blocks of a Dask X: where they are, and how often they were passed over."""
+        return self._rows.blocks if isinstance(self._rows, DaskRows) else None
+
+    def best_move(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[int, int, float] | None:
+        """The best of all exchanges (see ``scan``): the row to take out, the row to put in, and J afterwards.
+
+        None for rows in blocks, where that would take many passes.
+        """
         at, chosen = self._expansion(theta, lam), theta > 0.5
         if chosen.all():
             return -1, -1, np.inf
-        best = Scan(self._rows, at, chosen).best()
+        if not self._rows.at_hand:
+            return None
+        best = Scan(self._rows, at, chosen, 1.0 / self._rows.n_rows).best()
         return best.off, best.on, at.value + best.change
 
     def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> Improved:
@@ -143,6 +179,7 @@ class RidgeDistillation:
 
         First exchanges among the rows that promise most (see ``descent``); once these are few, anywhere
         (see ``scan``), unless there are more than a thousand million: then the search ends where it finds no more.
+        Rows in blocks are not at hand: the search stays among those that promise most, and so does what is known at its end.
         """
         grad = self.evaluate(theta, lam).grad_theta
         assert grad is not None
@@ -150,12 +187,19 @@ class RidgeDistillation:
         if chosen.all():
             return Improved(chosen)
         pool = np.concatenate([lowest(np.flatnonzero(chosen), -grad, POOL), lowest(np.flatnonzero(~chosen), grad, POOL)])
-        after = descend(at, self._rows.take(pool, at.origin), chosen[pool], 1.0 / self._rows.n_rows, EXCHANGES)
+        weight, near = 1.0 / self._rows.n_rows, self._rows.take(pool, at.origin)
+        if not self._rows.at_hand:
+            scan = Scan(Pool(near, at.origin), at, chosen[pool], weight)
+            best_change = scan.settle(EXCHANGES)
+            chosen[pool] = scan.chosen
+            among = int(np.count_nonzero(scan.chosen)) * int(np.count_nonzero(~scan.chosen))
+            return Improved(chosen, 0 if np.isnan(best_change) else among, best_change)
+        after = descend(at, near, chosen[pool], weight, EXCHANGES)
         made = np.count_nonzero(after != chosen[pool]) // 2
         chosen[pool] = after
         if made > FEW or self.theta_set.n_moves(chosen) > MOST_PAIRS:
             return Improved(chosen)
-        scan = Scan(self._rows, self._expansion(chosen, lam), chosen)
+        scan = Scan(self._rows, self._expansion(chosen, lam), chosen, weight)
         best_change = scan.settle(EXCHANGES)
         return Improved(scan.chosen, 0 if np.isnan(best_change) else self.theta_set.n_moves(scan.chosen), best_change)
 
@@ -220,22 +264,20 @@ class RidgeDistillation:
         if v.min() < 0:
             raise InvalidInput(f"theta must not be negative, got {v.min():g} at index {v.argmin()}; project it on theta_set")
         alpha = self._alpha(lam)
-        last = self._last
-        if last is not None and last[1] == alpha and np.array_equal(last[0], v):
-            return last[2]
-        fit = self._closed_form(v, alpha)
-        self._last = (v.copy(), alpha, fit)
-        return fit
-
-    def _closed_form(self, v: Floats, alpha: float) -> _Fit | None:
-        total = float(v.sum())
-        if total == 0:
+        if not v.any():
             return None
+        name = digest(v)
+        if self._moments is None or self._moments[0] != name:
+            total = float(v.sum())
+            self._moments = (name, _Weighted(total, int(np.count_nonzero(v)), *self._rows.moments(v, total)))
+            self._last = None
+        if self._last is None or self._last[0] != alpha:
+            self._last = (alpha, self._closed_form(alpha, *self._moments[1]))
+        return self._last[1]
+
+    def _closed_form(self, alpha: float, total: float, rows: int, mean: Floats, S: Floats) -> _Fit:
         d = self.n_features
-        rows = np.flatnonzero(v)
-        mean = self._rows.mean(v, rows, total)
-        S = self._rows.gram(rows, v[rows], mean)
-        M = S[:d, :d]
+        M = S[:d, :d].copy()
         M[np.diag_indices(d)] += alpha
         try:
             # NumPy's Cholesky, not SciPy's: each brings its own BLAS threads, which spin and slow down the other's products.
@@ -245,30 +287,28 @@ class RidgeDistillation:
                 f"the ridge system is singular at alpha = {alpha:g}; raise alpha or rescale the columns of X"
             ) from None
         W = cho_solve(factor, S[:d, d:], check_finite=False).T
-        return _Fit(np.hstack([-W, np.eye(len(W))]), mean, total, len(rows), factor)
+        return _Fit(np.hstack([-W, np.eye(len(W))]), mean, total, rows, factor)
 
     def gradient_terms(self, theta: ArrayLike, lam: ArrayLike = ()) -> tuple[Floats, Floats]:
         """The two terms of dJ/dv = first / m + second (SPEC section 3): through the covariances, and through the means."""
         fit = self._trained(theta, lam)
         missed_mean, missed = fit.K @ (self._val_mean - fit.mean), self._R @ fit.K.T
-        missed_rows, a_rows, _ = self._row_products(fit, missed, missed_mean)
+        A = self._pull(fit, missed, missed_mean)
+        out = self._rows.images(np.vstack([fit.K, A]), fit.mean)
+        missed_rows, a_rows = out[: len(fit.K)], out[len(fit.K) :]
         return np.einsum("ij,ij->j", missed_rows, a_rows), -missed_mean @ missed_rows / fit.total
 
-    def _row_products(self, fit: _Fit, missed: Floats, missed_mean: Floats) -> tuple[Floats, Floats, Floats]:
-        """Yhat - W xhat and A xhat for all rows, each of shape (e, m); and A."""
+    def _pull(self, fit: _Fit, missed: Floats, missed_mean: Floats) -> Floats:
+        """A, with a column of zeros for each target."""
         d, e = self.n_features, len(fit.K)
         gamma = -missed.T @ self._R[:, :d] - np.outer(missed_mean, self._val_mean[:d] - fit.mean[:d])
-        A = cho_solve(fit.factor, gamma.T, check_finite=False).T
-        out = self._rows.images(np.vstack([fit.K, np.hstack([A, np.zeros((e, e))])]), fit.mean)
-        return out[:e], out[e:], A
+        return np.hstack([cho_solve(fit.factor, gamma.T, check_finite=False).T, np.zeros((e, e))])
 
     def _gradients(self, fit: _Fit, missed: Floats, missed_mean: Floats) -> tuple[Floats, Floats]:
         """dJ/dv in all coordinates at once, and dJ/dalpha = -<A, W>."""
-        missed_rows, a_rows, A = self._row_products(fit, missed, missed_mean)
-        a_rows /= self._rows.n_rows
-        a_rows -= missed_mean[:, None] / fit.total
-        grad_theta = np.einsum("ij,ij->j", missed_rows, a_rows)
-        grad_lam = np.asarray(np.vdot(A, fit.K[:, : self.n_features])) if self.lam_set.size else np.empty(0)
+        A, d = self._pull(fit, missed, missed_mean), self.n_features
+        grad_theta = self._rows.gradient(fit.K, A, missed_mean / fit.total, fit.mean)
+        grad_lam = np.asarray(np.vdot(A[:, :d], fit.K[:, :d])) if self.lam_set.size else np.empty(0)
         return grad_theta, grad_lam
 
     def _alpha(self, lam: ArrayLike) -> float:
@@ -277,41 +317,6 @@ class RidgeDistillation:
         if isinstance(self.alpha, float):
             return self.alpha
         return check.real("lam", float(lam), low=0, open_low=True, remedy="project it on lam_set")
-
-
-def _checked_data(X: Any, y: ArrayLike, X_val: Any, y_val: ArrayLike) -> tuple[Any, Floats, Any, Floats]:
-    """The four arrays, each with the shape that the others ask for."""
-    X, X_val = _table("X", X), _table("X_val", X_val)
-    y, y_val = _targets("y", y, "X", X.shape[0]), _targets("y_val", y_val, "X_val", X_val.shape[0])
-    if X_val.shape[1] != X.shape[1]:
-        raise InvalidInput(
-            f"X_val must have the columns of X, got {X_val.shape[1]} columns against {X.shape[1]}; "
-            "pass the same features in the same order"
-        )
-    if y_val.shape[1:] != y.shape[1:]:
-        raise InvalidInput(f"y_val must have the targets of y, got shape {y_val.shape} against {y.shape}; shape them alike")
-    return X, y, X_val, y_val
-
-
-def _table(name: str, value: Any) -> Any:
-    """A dense array of float64 or float32, or a sparse matrix of finite numbers, with rows and columns."""
-    if sparse.issparse(value):
-        table = sparse.csr_array(value)
-        check.array(name, table.data)
-    else:
-        table = check.array(name, value, keep_single=True)
-    if table.ndim != 2 or 0 in table.shape:
-        raise check.fail(
-            name, value, "a table of shape (rows, columns), neither of them 0", "reshape it or check how it was read"
-        )
-    return table
-
-
-def _targets(name: str, value: ArrayLike, table: str, rows: int) -> Floats:
-    y = check.array(name, value)
-    if y.ndim not in (1, 2) or len(y) != rows or 0 in y.shape:
-        raise check.fail(name, y, f"an array of shape ({rows},) or ({rows}, targets)", f"give one target per row of {table}")
-    return y
 
 
 def _checked_alpha(alpha: object) -> float | tuple[float, float] | None:

@@ -3,6 +3,7 @@
 All that is large happens here: one weighted Gram matrix of the rows with weight, and thin products with all rows.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, Protocol
 
@@ -26,11 +27,14 @@ class Rows(Protocol):
     variances: Floats
     """Of the columns."""
 
-    def mean(self, v: Floats, rows: Indices, total: float) -> Floats:
-        """The weighted mean; ``rows`` are those with v > 0."""
+    at_hand: bool
+    """Whether any row can be had without a pass over all: then exchanges are looked for among all of them."""
 
-    def gram(self, rows: Indices, weights: Floats, mean: Floats) -> Floats:
-        """1/m sum v_i zhat_i zhat_i' over these rows, zhat = z - mean."""
+    def moments(self, v: Floats, total: float) -> tuple[Floats, Floats]:
+        """The weighted mean, and 1/m sum v_i zhat_i zhat_i' with zhat = z - mean; ``total`` is sum v."""
+
+    def gradient(self, K: Floats, A: Floats, offset: Floats, mean: Floats) -> Floats:
+        """(K zhat)' (A zhat / m - offset) for all rows."""
 
     def images(self, thin: Floats, mean: Floats) -> Floats:
         """``thin @ zhat`` for all rows, of shape (len(thin), m)."""
@@ -42,7 +46,67 @@ class Rows(Protocol):
         """A hash of the data."""
 
 
-class DenseRows:
+class Reachable(Protocol):
+    """Rows as a search among them needs them."""
+
+    n_rows: int
+
+    def images(self, thin: Floats, mean: Floats) -> Floats:
+        """``thin @ zhat`` for all rows, of shape (len(thin), m)."""
+
+    def take(self, rows: Indices, mean: Floats) -> Floats:
+        """Zhat of these rows."""
+
+
+class Pool:
+    """Some of the rows, as ``take`` gave them around ``mean``."""
+
+    def __init__(self, zhat: Floats, mean: Floats) -> None:
+        self.n_rows, self._zhat, self._mean = len(zhat), zhat, mean
+
+    def images(self, thin: Floats, mean: Floats) -> Floats:
+        """``thin @ zhat`` for all of them."""
+        return np.asarray(thin @ self.take(np.arange(self.n_rows), mean).T)
+
+    def take(self, rows: Indices, mean: Floats) -> Floats:
+        """Zhat of these rows."""
+        return np.asarray(self._zhat[rows] + (self._mean - mean))
+
+
+class RowsAtHand(ABC):
+    """What dense and sparse rows share: the mean first, then the Gram matrix around it, from the rows with weight."""
+
+    at_hand = True
+    n_rows: int
+
+    def moments(self, v: Floats, total: float) -> tuple[Floats, Floats]:
+        """The weighted mean, and the Gram matrix around it."""
+        rows = np.flatnonzero(v)
+        mean = self.mean(v, rows, total)
+        return mean, self.gram(rows, v[rows], mean)
+
+    def gradient(self, K: Floats, A: Floats, offset: Floats, mean: Floats) -> Floats:
+        """(K zhat)' (A zhat / m - offset) for all rows."""
+        out = self.images(np.vstack([K, A]), mean)
+        missed, pull = out[: len(K)], out[len(K) :]
+        pull /= self.n_rows
+        pull -= offset[:, None]
+        return np.asarray(np.einsum("ij,ij->j", missed, pull))
+
+    @abstractmethod
+    def mean(self, v: Floats, rows: Indices, total: float) -> Floats:
+        """The weighted mean; ``rows`` are those with v > 0."""
+
+    @abstractmethod
+    def gram(self, rows: Indices, weights: Floats, mean: Floats) -> Floats:
+        """1/m sum v_i zhat_i zhat_i' over these rows, zhat = z - mean."""
+
+    @abstractmethod
+    def images(self, thin: Floats, mean: Floats) -> Floats:
+        """``thin @ zhat`` for all rows, of shape (len(thin), m)."""
+
+
+class DenseRows(RowsAtHand):
     """Rows in one array, centred once on the plain mean: large offsets (years, timestamps) would cost digits in every product.
 
     A table of float32 stays one of float32; all sums are float64, block by block.
@@ -109,7 +173,7 @@ class DenseRows:
         return digest(self._Z, self.centre)
 
 
-class SparseRows:
+class SparseRows(RowsAtHand):
     """Rows of a sparse matrix, which stays as it is: centring would fill it. Most entries are 0, so are the means, nearly."""
 
     def __init__(self, X: Any, y: Floats) -> None:

@@ -16,7 +16,7 @@ from mixbin.problem import FALL, Indices
 from mixbin.problems.distillation.descent import descend
 from mixbin.problems.distillation.exchange import Ends, ends_of, pair_changes
 from mixbin.problems.distillation.expansion import Expansion, RowTerms
-from mixbin.problems.distillation.rows import BLOCK_ENTRIES, Rows
+from mixbin.problems.distillation.rows import BLOCK_ENTRIES, Reachable
 
 FIRST_SIDE = 128
 """The exchanges between so many promising rows of each kind are evaluated at once, to have something to compare with."""
@@ -47,11 +47,11 @@ class Exchange(NamedTuple):
 
 
 class Scan:
-    """All candidate rows around one selection."""
+    """All candidate rows around one selection, or some of them; ``weight`` is 1/m."""
 
-    def __init__(self, rows: Rows, at: Expansion, chosen: NDArray[np.bool_]) -> None:
+    def __init__(self, rows: Reachable, at: Expansion, chosen: NDArray[np.bool_], weight: float) -> None:
         self.rows, self.at, self.chosen = rows, at, chosen.copy()
-        self.weight = 1.0 / rows.n_rows
+        self.weight = weight
         self._compute()
 
     def best(self) -> Exchange:

@@ -1,0 +1,258 @@
+"""Distillation on Dask: cost against rows, one worker against two, a pass against its computations, a run in little memory.
+
+    python benchmarks/dask_scale.py --data FOLDER [--rows 4000000] [--evaluations 60] [--parts scale workers pass run]
+
+FOLDER gets the table (50 features, 1.6 GB of Parquet at 4 million rows) unless it is there. Speeds are ratios within one run; the
+load of the machine is printed beside them. Figures go to benchmarks/dask_scale.json, the plot to docs/how-far-it-scales.svg.
+"""
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+FEATURES, GROUP, VALIDATION = 50, 62_500, 50_000
+MEMORY = "600MB"
+NO_LAM = np.empty(0)
+LEAST_SPEEDUP, MOST_RATIO, MOST_CLIENT, MOST_BEND = 1.4, 2.5, 500.0, 1.3
+
+
+def generate(folder: Path, rows: int) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rng = np.random.default_rng(0)
+    coef = rng.normal(size=FEATURES)
+
+    def table(n):
+        X = rng.normal(size=(n, FEATURES))
+        X[:, 0] += 2000.0
+        y = X @ coef + 0.3 * X[:, 1] ** 2 + rng.normal(size=n) * np.where(rng.random(n) < 0.3, 5.0, 0.5)
+        return pa.table({f"x{j}": X[:, j] for j in range(FEATURES)} | {"y": y})
+
+    (folder / "train").mkdir(parents=True)
+    for i in range(rows // GROUP):
+        parquet.write_table(table(GROUP), folder / "train" / f"part-{i}.parquet", compression="NONE", use_dictionary=False)
+    parquet.write_table(table(VALIDATION), folder / "validation.parquet")
+
+
+def build(folder: Path, rows: int):
+    """The problem on the first rows of the table, on the cluster at hand."""
+    import mixbin as mb
+    from mixbin.cli.parquet_folder import open_folder
+
+    train, held = open_folder(folder / "train"), open_folder(folder / "validation.parquet")
+    columns = train.head.names
+    Z, V = train.array(columns)[:rows], held.array(columns).compute()
+    return mb.RidgeDistillation(Z[:, :-1], Z[:, -1], V[:, :-1], V[:, -1], budget=0.01, alpha=1e-3)
+
+
+def timed(problem, repeats: int = 3) -> tuple[float, float]:
+    """Median seconds of the pass of a value and of that of a gradient, all rows with weight."""
+    m = problem.theta_set.size
+    seconds = []
+    for k in range(repeats + 1):
+        v = np.full(m, 0.01 + 1e-7 * k)
+        began = time.perf_counter()
+        problem.evaluate(v, NO_LAM, gradient=False)
+        middle = time.perf_counter()
+        problem.evaluate(v, NO_LAM)
+        seconds.append((middle - began, time.perf_counter() - middle))
+    # The first warms the workers up.
+    return statistics.median(it[0] for it in seconds[1:]), statistics.median(it[1] for it in seconds[1:])
+
+
+class Cluster:
+    """Local workers with one thread each, for Dask and for BLAS, as ``mixbin distill --workers`` starts them."""
+
+    def __init__(self, workers: int, memory: str = MEMORY) -> None:
+        from distributed import Client, LocalCluster
+
+        self.local = LocalCluster(n_workers=workers, threads_per_worker=1, memory_limit=memory, dashboard_address=":0")
+        self.client = Client(self.local)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.client.close()
+        self.local.close()
+
+
+def load() -> str:
+    return " ".join(f"{it:.1f}" for it in os.getloadavg())
+
+
+def scale(folder: Path, rows: int) -> dict:
+    """Seconds an evaluation against rows, which are read anew in every pass."""
+    sizes = [rows // 8, rows // 4, rows // 2, rows]
+    found = {}
+    with Cluster(2, "300MB" if rows < 4_000_000 else MEMORY):
+        from mixbin.problems.distillation import dask_rows
+
+        dask_rows.FITS = 0.0
+        for n in sizes:
+            value, gradient = timed(build(folder, n))
+            found[n] = value + gradient
+            print(f"{n:>9,} rows: value {value:.2f} s, gradient {gradient:.2f} s, load {load()}", flush=True)
+    per_row = [found[n] / n for n in sizes[1:]]
+    bend = max(per_row) / min(per_row)
+    print(f"the price of a row varies by a factor of {bend:.2f} from {sizes[1]:,} rows on")
+    return {"seconds": found, "bend": bend, "load": load()}
+
+
+def workers(folder: Path, rows: int) -> dict:
+    """One worker against two, on half of the rows, twice in turn."""
+    from mixbin.problems.distillation import dask_rows
+
+    dask_rows.FITS = 0.0
+    seconds = {1: [], 2: []}
+    for n in (1, 2, 1, 2):
+        with Cluster(n):
+            seconds[n].append(sum(timed(build(folder, rows // 2))))
+    one, two = (statistics.median(seconds[n]) for n in (1, 2))
+    print(
+        f"{rows // 2:,} rows: one worker {one:.2f} s, two {two:.2f} s: {one / two:.2f} times as fast, load {load()}", flush=True
+    )
+    return {"one": one, "two": two, "speedup": one / two, "load": load()}
+
+
+def raw(folder: Path, rows: int) -> tuple[float, float, float]:
+    """The block computations alone, in this process: seconds of all values, of all gradients, and of reading."""
+    from mixbin.cli.parquet_folder import open_folder, read_piece
+    from mixbin.problems.distillation import blocks
+
+    train = open_folder(folder / "train")
+    columns = train.head.names
+    pieces = train.pieces(len(columns))[: rows // GROUP]
+    centre, K, A = np.zeros(FEATURES + 1), np.ones((1, FEATURES + 1)), np.ones((1, FEATURES + 1))
+    value = gradient = reading = 0.0
+    for piece in pieces:
+        began = time.perf_counter()
+        Z = read_piece(piece, columns, np.dtype(np.float64))
+        X, y = Z[:, :-1], Z[:, -1]
+        read = time.perf_counter()
+        blocks.moments(X, y, blocks.Weights(np.full(len(y), 0.01)), centre)
+        summed = time.perf_counter()
+        blocks.gradient(X, y, K, A, np.zeros(1), centre)
+        reading, value, gradient = reading + read - began, value + summed - read, gradient + time.perf_counter() - summed
+    return value, gradient, reading
+
+
+def one_pass(folder: Path, rows: int) -> dict:
+    """Time a pass on two workers against the computations of its blocks alone, shared among two."""
+    value, gradient, reading = raw(folder, rows)
+    with Cluster(2):
+        passes = timed(build(folder, rows))
+    alone, got = (value + gradient) / 4, sum(passes) / 2
+    with_reading = alone + reading / 2
+    print(
+        f"a pass over {rows:,} rows: {got:.2f} s on two workers (value {passes[0]:.2f}, gradient {passes[1]:.2f}); its block "
+        f"computations alone {alone:.2f} s of two cores, with reading {with_reading:.2f} s: ratio {got / alone:.2f}, "
+        f"with reading {got / with_reading:.2f}, load {load()}",
+        flush=True,
+    )
+    return {
+        "pass": got,
+        "alone": alone,
+        "with_reading": with_reading,
+        "ratio": got / alone,
+        "ratio_with_reading": got / with_reading,
+        "load": load(),
+    }
+
+
+def run(folder: Path, evaluations: int) -> dict:
+    """``mixbin distill`` to 1 % with two workers of 600 MB; the peak memory of the command's own process."""
+    with tempfile.TemporaryDirectory() as out:
+        files = ["--validation", str(folder / "validation.parquet"), "--out", f"{out}/run"]
+        options = ["--target", "y", "--budget", "1%", "--alpha", "0.001", "--workers", "2", "--memory-limit", MEMORY, "--json"]
+        command = [sys.executable, "-m", "mixbin", "distill", str(folder / "train"), *options, *files]
+        began = time.perf_counter()
+        process = subprocess.Popen([*command, "--max-evaluations", str(evaluations)], stdout=subprocess.PIPE, text=True)
+        peak = 0.0
+        while process.poll() is None:
+            found = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{process.pid}/status").read_text())
+            peak = max(peak, int(found[1]) * 1024 / 1e6) if found else peak
+            time.sleep(0.2)
+        seconds = time.perf_counter() - began
+        summary = json.loads(process.stdout.read())
+    last = summary["methods"][-1]
+    print(
+        f"{summary['rows']:,} rows to {last['rows']:,}: validation {last['validation_loss']:.6g} (all rows "
+        f"{summary['methods'][0]['validation_loss']:.6g}), {last['evaluations']} evaluations, {summary['passes']} passes, "
+        f"{summary['bytes_read'] / 1e9:.0f} GB read, {seconds:.0f} s; {summary['storage']}; "
+        f"client peak {peak:.0f} MB, load {load()}",
+        flush=True,
+    )
+    return {
+        "seconds": seconds,
+        "client_peak_mb": peak,
+        **{name: summary[name] for name in ("passes", "bytes_read")},
+        "load": load(),
+    }
+
+
+def plot(figures: dict) -> None:
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot as plt
+
+    seconds = {int(n): it for n, it in figures["scale"]["seconds"].items()}
+    rows, price = np.array(sorted(seconds)), np.array([seconds[n] for n in sorted(seconds)])
+    figure, axes = plt.subplots(figsize=(6, 3.6), layout="constrained")
+    axes.plot(rows / 1e6, price, "o", color="#1f5fa8", label="measured, two workers")
+    slope = float(rows @ price / (rows @ rows))
+    line = np.array([0, rows[-1]])
+    axes.plot(line / 1e6, slope * line, color="#1f5fa8", linewidth=1, label=f"{1e6 * slope:.2g} s a million rows")
+    if "workers" in figures:
+        axes.plot(rows[-1] / 2e6, figures["workers"]["one"], "s", color="#c4541c", label="measured, one worker")
+    axes.set(xlabel="million rows of 50 features", ylabel="seconds an evaluation with gradient", xlim=(0, None), ylim=(0, None))
+    axes.legend(frameon=False)
+    figure.savefig(HERE.parent / "docs" / "how-far-it-scales.svg")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--rows", type=int, default=4_000_000)
+    parser.add_argument("--evaluations", type=int, default=60)
+    parser.add_argument("--parts", nargs="+", default=["scale", "workers", "pass", "run"])
+    args = parser.parse_args()
+    if not (args.data / "train").is_dir():
+        generate(args.data, args.rows)
+    kept = HERE / "dask_scale.json"
+    figures = json.loads(kept.read_text()) if kept.exists() else {}
+    if "scale" in args.parts:
+        figures["scale"] = scale(args.data, args.rows)
+    if "workers" in args.parts:
+        figures["workers"] = workers(args.data, args.rows)
+    if "pass" in args.parts:
+        figures["pass"] = one_pass(args.data, args.rows)
+    if "run" in args.parts:
+        figures["run"] = run(args.data, args.evaluations)
+    kept.write_text(json.dumps(figures, indent=2) + "\n")
+    if "scale" in figures:
+        plot(figures)
+    tests = {
+        f"two workers at least {LEAST_SPEEDUP} times as fast": figures.get("workers", {}).get("speedup", 9) >= LEAST_SPEEDUP,
+        f"a pass at most {MOST_RATIO} times its computations": figures.get("pass", {}).get("ratio", 0) <= MOST_RATIO,
+        f"client below {MOST_CLIENT:.0f} MB": figures.get("run", {}).get("client_peak_mb", 0) < MOST_CLIENT,
+        f"price of a row within {MOST_BEND}": figures.get("scale", {}).get("bend", 0) <= MOST_BEND,
+    }
+    print("PASS" if all(tests.values()) else "FAIL", *(f"{name}: {'yes' if it else 'no'};" for name, it in tests.items()))
+    return 0 if all(tests.values()) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,385 @@
+"""``mixbin distill`` on a folder of Parquet files: the same run with the rows on Dask, in local processes or on a cluster.
+
+The rows that are kept are written by the workers, as Parquet part files with all columns and where each row came from.
+"""
+
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from mixbin._files import json_text
+from mixbin._origin import origin
+from mixbin._validate import Floats
+from mixbin._version import __version__
+from mixbin.cli.distill import (
+    EXIT_UNSOLVED,
+    Line,
+    Options,
+    alpha_of,
+    best_alpha,
+    check_options,
+    model,
+    needed_budget,
+    sentence,
+    show_run,
+)
+from mixbin.cli.distill import SHOWN as SHOWN_OF_FILES
+from mixbin.cli.parquet_folder import ParquetFolder, Piece, open_folder, write_rows
+from mixbin.cli.report import plain_console, spinner
+from mixbin.cli.run_folder import RunFolder
+from mixbin.cli.solving import resumable, solve_all
+from mixbin.cli.tables import VALIDATION_FRACTION, split
+from mixbin.cli.typed import command_line
+from mixbin.errors import ClusterLost, InvalidInput
+from mixbin.problems import RidgeDistillation
+from mixbin.problems.distillation.dask_rows import BadBlock, DaskBlocks, rows_where
+from mixbin.result import Result
+
+SHOWN = {"selected": "Parquet files of the selected rows, with the file and the number each has there"} | {
+    name: what for name, what in SHOWN_OF_FILES.items() if name != "selected.csv"
+}
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where to compute, as typed."""
+
+    workers: int | None
+    scheduler: str | None
+    memory_limit: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is to be chosen from, and by what it is judged."""
+
+    folder: ParquetFolder
+    features: list[str]
+    target: str
+    rows: NDArray[np.intp] | None
+    """The candidate rows, by their numbers in the folder; None for all."""
+    pieces: list[Piece]
+    problem: RidgeDistillation
+    validation_rows: int
+    test: tuple[Floats, Floats, int] | None
+    """The mean and the R factor of the test rows, and their number."""
+
+
+def wanted(train: Path, cluster: Cluster) -> bool:
+    """Whether a command is one for Dask: a folder, or an option that says so."""
+    return train.is_dir() or any(it is not None for it in (cluster.workers, cluster.scheduler, cluster.memory_limit))
+
+
+def run(options: Options, cluster: Cluster) -> None:
+    """Do what the command says and print it, as a table or as one line of JSON."""
+    _check(options, cluster)
+    # What Dask and the problem have to say is in the summary; a log that nobody asked for would disturb the progress.
+    logging.getLogger("mixbin").addHandler(logging.NullHandler())
+    with resumable(), _connected(cluster):
+        try:
+            with spinner(f"Reading {options.train.name} ...", quiet=options.as_json):
+                task = load(options)
+            folder = RunFolder(options.out, tuple(SHOWN))
+            summary = folder.enter(identity(options, task), options.resume)
+            before = summary is not None
+            if summary is None:
+                summary = compute(options, task, folder)
+        except ClusterLost:
+            lost = "the scheduler of the local cluster" if cluster.scheduler is None else f"the scheduler {cluster.scheduler}"
+            print(f"mixbin: {lost} is lost; repeat the command with --resume, on a new cluster, to go on", file=sys.stderr)
+            raise typer.Exit(EXIT_UNSOLVED) from None
+    if options.as_json:
+        print(json.dumps(summary, allow_nan=False))
+    else:
+        show(summary, options.out, before)
+
+
+def _check(options: Options, cluster: Cluster) -> None:
+    check_options(options)
+    needed_budget(options)
+    if cluster.workers is not None and cluster.scheduler is not None:
+        raise InvalidInput("--workers has no use beside --scheduler; leave one of them out")
+    if cluster.memory_limit is not None and cluster.scheduler is not None:
+        raise InvalidInput("--memory-limit has no use beside --scheduler, whose workers have their own; leave it out")
+    for file in (options.train, *options.validation, *options.test):
+        if not file.exists():
+            raise InvalidInput(f"{file} cannot be read (No such file or directory); check the path")
+        if file.is_file() and not _is_parquet(file):
+            raise InvalidInput(f"{file} must be Parquet to be read by workers; write it as Parquet, or leave out --workers")
+    try:
+        import dask.array
+        import dask.utils
+        import distributed  # noqa: F401
+    except ImportError:
+        raise InvalidInput("a folder of Parquet files needs Dask, which is not installed; pip install 'mixbin[dask]'") from None
+    if cluster.memory_limit is not None:
+        try:
+            enough = dask.utils.parse_bytes(cluster.memory_limit) > 0
+        except ValueError:
+            enough = False
+        if not enough:
+            raise InvalidInput(f"--memory-limit must be a size, got {cluster.memory_limit!r}; write one such as 2GB")
+
+
+def _is_parquet(file: Path) -> bool:
+    with file.open("rb") as stream:
+        return stream.read(4) == b"PAR1"
+
+
+@contextmanager
+def _connected(cluster: Cluster) -> Iterator[Any]:
+    """A client of the scheduler, or of workers started here: one process a core, with one thread for BLAS each.
+
+    BLAS threads beside Dask's would be too many for the cores, and one each gives the same bits for any number of workers.
+    """
+    from distributed import Client, LocalCluster
+
+    if cluster.scheduler is not None:
+        try:
+            client = Client(cluster.scheduler, timeout="15s")
+        except (OSError, ValueError, TimeoutError) as error:
+            reason = str(error).strip().split("\n")[0][:120] or type(error).__name__
+            raise InvalidInput(
+                f"--scheduler must be the address of a running Dask scheduler, got {cluster.scheduler!r} ({reason}); "
+                "start one with 'dask scheduler' and write its address, such as tcp://127.0.0.1:8786"
+            ) from None
+        with client:
+            if not client.scheduler_info(n_workers=-1)["workers"]:
+                raise InvalidInput(
+                    f"--scheduler {cluster.scheduler} has no workers; start some with 'dask worker {cluster.scheduler}'"
+                )
+            yield client
+        return
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    workers = cluster.workers or cores
+    with (
+        LocalCluster(
+            n_workers=workers,
+            threads_per_worker=max(1, cores // workers),
+            memory_limit=cluster.memory_limit or "auto",
+            dashboard_address=":0",
+            silence_logs=logging.ERROR,
+        ) as local,
+        Client(local) as client,
+    ):
+        yield client
+
+
+def load(options: Options) -> Task:
+    """The folders as Dask arrays, with a validation part split off where none is given; one pass looks at everything."""
+    folder = open_folder(options.train)
+    features, target = folder.head.roles(options.target, options.ignore)
+    columns = [*features, target]
+    folder.check(columns)
+    everything = folder.array(columns)
+    pieces = folder.pieces(len(columns))
+    rows, train = None, everything
+    if options.validation:
+        validation = _array(options.validation, folder, columns)
+    else:
+        rows, _ = split(len(folder), options.validation_fraction, options.seed, "TRAIN", "give --validation")
+        candidate = np.zeros(len(folder), dtype=bool)
+        candidate[rows] = True
+        train, validation = rows_where(everything, candidate), rows_where(everything, ~candidate)
+    try:
+        problem = RidgeDistillation(
+            train[:, :-1],
+            train[:, -1],
+            validation[:, :-1],
+            validation[:, -1],
+            budget=needed_budget(options),
+            alpha=options.alpha,
+        )
+    except BadBlock as error:
+        where = pieces[error.block].file if " of X and y" in str(error) or not options.validation else "--validation"
+        raise InvalidInput(f"{where}: {error}") from None
+    test = None
+    if options.test:
+        held = _array(options.test, folder, columns)
+        test = DaskBlocks(held[:, :-1], held[:, -1], ("--test", "its target"), keep=False).summary(np.zeros(len(columns)))
+    return Task(folder, features, target, rows, pieces, problem, len(validation), test)
+
+
+def _array(paths: list[Path], like: ParquetFolder, columns: list[str]) -> Any:
+    """These columns of several files or folders, one after the other."""
+    import dask.array as da
+
+    folders = [open_folder(path) for path in paths]
+    for folder in folders:
+        folder.check(columns, like)
+    return da.concatenate([folder.array(columns) for folder in folders])
+
+
+def identity(options: Options, task: Task) -> dict[str, Any]:
+    """All that the numbers of a run depend on: not how many workers there are, nor where."""
+    return {
+        "mixbin": __version__,
+        "data": task.problem.fingerprint(),
+        "columns": [*task.features, task.target],
+        "budget": task.problem.theta_set.k,
+        "alpha": options.alpha,
+        "method": options.method,
+        "seed": options.seed,
+        "max_evaluations": options.max_evaluations,
+    }
+
+
+def compute(options: Options, task: Task, folder: RunFolder) -> dict[str, Any]:
+    """Run the methods, penalize first, and leave everything in the folder."""
+    problem, blocks = task.problem, _blocks(task)
+    if not options.as_json:
+        print(f"{options.train.name}: {blocks.storage}; {_workers(blocks.n_workers)}", file=sys.stderr)
+
+    def note() -> str:
+        return f"{_workers(blocks.n_workers)}, {blocks.bytes_read / 1e9:,.1f} GB read"
+
+    runs = solve_all(
+        options.method,
+        problem,
+        folder,
+        seed=options.seed,
+        max_evaluations=options.max_evaluations,
+        quiet=options.as_json,
+        note=note,
+    )
+    lines = [reference(task), *(line(it.method, task, it.result, it.seconds) for it in runs)]
+    method, main, _ = runs[-1]
+    if not main.theta.any():
+        print(
+            f"mixbin: {method} rounding keeps no row, so there is no model; use --method top-k or penalize in another --out",
+            file=sys.stderr,
+        )
+        raise typer.Exit(EXIT_UNSOLVED)
+    selected(task, main, folder.path / "selected")
+    summary = summarise(options, task, main, lines)
+    summary |= {"asked": sentence(summary), "about": origin(command_line(), sum(it.seconds for it in lines))}
+    described = model(task.features, task.target, problem, main, "the rows of selected/")
+    folder.finish(summary, main, {"model.json": json_text(described)})
+    return summary
+
+
+def _blocks(task: Task) -> DaskBlocks:
+    assert task.problem.dask_blocks is not None
+    return task.problem.dask_blocks
+
+
+def _workers(n: int | None) -> str:
+    return f"{n} worker{'' if n == 1 else 's'}"
+
+
+def reference(task: Task) -> Line:
+    """What training on all candidate rows gives."""
+    began = time.perf_counter()
+    everything = np.ones(task.problem.theta_set.size, dtype=bool)
+    alpha, evaluations = best_alpha(task.problem, everything)
+    errors = losses(task, everything, () if isinstance(task.problem.alpha, float) else alpha)
+    return Line(
+        method="all rows",
+        rows=everything.size,
+        alpha=alpha,
+        status=None,
+        evaluations=evaluations,
+        seconds=round(time.perf_counter() - began, 3),
+        message="nothing to choose",
+        **errors,
+    )
+
+
+def line(method: str, task: Task, result: Result, seconds: float) -> Line:
+    """What one method gives."""
+    return Line(
+        method=method,
+        rows=int(np.count_nonzero(result.theta)),
+        alpha=alpha_of(task.problem, result),
+        status=result.status.value,
+        evaluations=result.n_evaluations,
+        seconds=round(seconds, 3),
+        message=result.message,
+        **losses(task, result.theta, result.lam),
+    )
+
+
+def losses(task: Task, theta: NDArray[Any], lam: Any) -> dict[str, Any]:
+    """Loss and RMSE on the validation and on the test rows: of these rows only the mean and the R factor are needed."""
+    out: dict[str, Any] = {f"{name}_{kind}": None for name in ("validation", "test") for kind in ("loss", "rmse")}
+    if not theta.any():
+        return out
+    weights = theta.astype(np.float64)
+    found = {"validation": task.problem.evaluate(weights, np.asarray(lam, dtype=np.float64), gradient=False).value}
+    if task.test is not None:
+        mean, R, _ = task.test
+        coef, intercept = task.problem.model(weights, lam)
+        K = np.append(-np.asarray(coef), 1.0)
+        missed = K @ mean - intercept
+        found["test"] = 0.5 * float(missed**2 + np.sum((R @ K) ** 2))
+    for name, loss in found.items():
+        out |= {f"{name}_loss": loss, f"{name}_rmse": (2 * loss) ** 0.5}
+    return out
+
+
+def summarise(options: Options, task: Task, main: Result, lines: list[Line]) -> dict[str, Any]:
+    """What is printed, in a form for machines."""
+    blocks = _blocks(task)
+    split_off = {"fraction": options.validation_fraction or VALIDATION_FRACTION, "seed": options.seed}
+    return {
+        "train": str(options.train),
+        "target": task.target,
+        "features": len(task.features),
+        "rows": task.problem.theta_set.size,
+        "validation_rows": task.validation_rows,
+        "test_rows": None if task.test is None else task.test[2],
+        "budget": task.problem.theta_set.k,
+        "alpha": options.alpha,
+        "seed": options.seed,
+        "method": lines[-1].method,
+        "methods": [asdict(it) for it in lines],
+        "certificate": None if main.certificate is None else str(main.certificate),
+        "files": {name: str(options.out / name) for name in SHOWN},
+        "validation_split": None if options.validation else split_off,
+        "workers": blocks.n_workers,
+        "storage": blocks.storage,
+        "passes": blocks.passes,
+        "bytes_read": blocks.bytes_read,
+        "identity": identity(options, task),
+    }
+
+
+def selected(task: Task, result: Result, folder: Path) -> None:
+    """The selected rows, one part file for each piece that has some; written where the workers are."""
+    import dask
+
+    folder.mkdir(exist_ok=True)
+    chosen = np.flatnonzero(result.theta)
+    rows = chosen if task.rows is None else task.rows[chosen]
+    weights = None if result.theta.dtype == np.bool_ else result.theta[chosen]
+    write = dask.delayed(write_rows, pure=False, traverse=False)
+    tasks = []
+    for i, piece in enumerate(task.pieces):
+        low, high = np.searchsorted(rows, [piece.row, piece.row + piece.rows])
+        if low < high:
+            part = None if weights is None else weights[low:high]
+            name = str((folder / f"part-{i:05d}.parquet").absolute())
+            tasks.append(write(piece, rows[low:high] - piece.row, part, str(task.folder.path), name))
+    written = sum(dask.compute(*tasks))
+    assert written == rows.size
+
+
+def show(summary: dict[str, Any], out: Path, before: bool) -> None:
+    """As on one file, and where the rows were."""
+    console = plain_console()
+    show_run(summary, out, before, console, SHOWN)
+    console.print(
+        f"\nThe rows: {summary['storage']}; {summary['passes']:,} passes by {_workers(summary['workers'])}, "
+        f"{summary['bytes_read'] / 1e9:,.1f} GB read."
+    )

@@ -1,0 +1,199 @@
+"""A folder of Parquet files as one table that is never read whole: its pieces are the blocks of a Dask array.
+
+Files are taken in the order of their names, numbers in them as numbers; rows are counted from 0 through all of them. Workers read
+by Arrow, column after column, the needed columns only.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixbin._files import replacing
+from mixbin.cli import tables
+from mixbin.errors import InvalidInput
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PIECE_BYTES = 2**25
+"""A block takes about so much memory: many fit a worker, and each is worth a task."""
+SUFFIXES = (".parquet", ".parq", ".pq")
+
+
+class Piece(NamedTuple):
+    """Some rows of one file, of one row group or of several that follow each other."""
+
+    file: str
+    groups: tuple[int, ...]
+    start: int
+    """The first row, counted from that of the first group."""
+    rows: int
+    row: int
+    """The number of the first row in the whole table."""
+    row_in_file: int
+
+
+@dataclass(frozen=True, eq=False)
+class ParquetFolder:
+    """What the files' footers say."""
+
+    path: Path
+    files: list[Path]
+    metadata: list[Any]
+    schemas: list["pa.Schema"]
+
+    @cached_property
+    def head(self) -> tables.Table:
+        """The table without its rows, to look columns up in."""
+        return tables.Table(self.path, True, False, self.schemas[0].empty_table())
+
+    def __len__(self) -> int:
+        return sum(data.num_rows for data in self.metadata)
+
+    def check(self, columns: Sequence[str], like: "ParquetFolder | None" = None) -> None:
+        """Every file must have these columns, as numbers."""
+        first = (like or self).files[0]
+        for file, schema in zip(self.files, self.schemas, strict=True):
+            if lost := [name for name in columns if name not in schema.names]:
+                raise InvalidInput(
+                    f"{file} must have the columns of {first}, but lacks {tables.listed(lost)}; "
+                    "add what is missing or take the file out"
+                )
+            for name in columns:
+                if not _is_number(kind := schema.field(name).type):
+                    raise InvalidInput(
+                        f"column {name!r} of {file} must hold numbers, got the type {kind}; "
+                        f"leave the column out with --ignore {name!r}, or write the file anew"
+                    )
+
+    def pieces(self, width: int) -> list[Piece]:
+        """The table cut into blocks for that many columns: whole row groups together, large ones apart."""
+        most = max(1, PIECE_BYTES // (8 * width))
+        made, row = [], 0
+        for file, data in zip(self.files, self.metadata, strict=True):
+            in_file = 0
+            for groups, rows in _together([data.row_group(i).num_rows for i in range(data.num_row_groups)], most):
+                cuts = [rows * i // -(-rows // most) for i in range(-(-rows // most) + 1)]
+                for start, stop in pairwise(cuts):
+                    made.append(Piece(str(file), groups, start, stop - start, row + start, in_file + start))
+                row, in_file = row + rows, in_file + rows
+        return made
+
+    def token(self) -> str:
+        """What the table is recognised by: names, sizes and times of its files, which are not read."""
+        from dask.base import tokenize
+
+        stats = [file.stat() for file in self.files]
+        relative = [str(file.relative_to(self.path)) if self.path.is_dir() else file.name for file in self.files]
+        return str(tokenize(relative, [(it.st_size, it.st_mtime_ns) for it in stats], [data.num_rows for data in self.metadata]))
+
+    def array(self, columns: Sequence[str]) -> Any:
+        """These columns as a Dask array, one block for each piece."""
+        import dask.array as da
+        from dask import delayed
+        from dask.base import tokenize
+
+        single = all(str(schema.field(name).type) == "float" for schema in self.schemas for name in columns)
+        dtype = np.dtype(np.float32 if single else np.float64)
+        name = f"parquet-{tokenize(self.token(), list(columns), dtype)}"
+        read = delayed(read_piece, pure=True, traverse=False)
+        blocks = []
+        for i, piece in enumerate(self.pieces(len(columns))):
+            block = read(piece, list(columns), dtype, dask_key_name=f"{name}-{i}")
+            blocks.append(da.from_delayed(block, (piece.rows, len(columns)), dtype=dtype))
+        return da.concatenate(blocks)
+
+
+def open_folder(path: Path) -> ParquetFolder:
+    """The Parquet files in a folder, or a single one."""
+    import pyarrow as pa
+    from dask.utils import natural_sort_key
+    from pyarrow import parquet
+
+    if path.is_dir():
+        found = [it for it in path.rglob("*") if it.suffix in SUFFIXES and it.is_file()]
+        hidden = [it for it in found if any(part[0] in "._" for part in it.relative_to(path).parts)]
+        files = sorted(set(found) - set(hidden), key=lambda it: natural_sort_key(str(it.relative_to(path))))
+        if not files:
+            raise InvalidInput(f"{path} must hold Parquet files ({', '.join(SUFFIXES)}), got none; check the folder")
+    else:
+        files = [path]
+    metadata, schemas = [], []
+    for file in files:
+        try:
+            footer = parquet.read_metadata(file)
+        except (pa.ArrowException, OSError) as error:
+            reason = str(error).strip().split("\n")[0][:120]
+            raise InvalidInput(f"{file} cannot be read as Parquet ({reason}); write it anew or take it out") from None
+        metadata.append(footer)
+        schemas.append(footer.schema.to_arrow_schema())
+    folder = ParquetFolder(path, files, metadata, schemas)
+    if not len(folder):
+        raise InvalidInput(f"{path} must hold rows of numbers, got none in {len(files)} files; check the files")
+    return folder
+
+
+def read_piece(piece: Piece, columns: Sequence[str], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Of shape (rows, columns), laid out by columns as in the file; what has no value becomes NaN."""
+    import pyarrow as pa
+    from pyarrow import compute, parquet
+
+    out = np.empty((len(columns), piece.rows), dtype=dtype)
+    with parquet.ParquetFile(piece.file, memory_map=True) as file:
+        for row, name in zip(out, columns, strict=True):
+            # One at a time: beside the block itself no more than a column is in memory.
+            values = file.read_row_groups(piece.groups, columns=[name], use_threads=False).column(0)
+            done = 0
+            for part in values.slice(piece.start, piece.rows).chunks:
+                numbers = part if pa.types.is_floating(part.type) else compute.cast(part, pa.float64(), safe=False)
+                row[done : done + len(part)] = numbers.to_numpy(zero_copy_only=False)
+                done += len(part)
+    return out.T
+
+
+def write_rows(piece: Piece, rows: NDArray[np.intp], weights: NDArray[np.float64] | None, folder: str, target: str) -> int:
+    """Some rows of a piece with all their columns, after the file and the numbers they have there; how many they are."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(piece.file, memory_map=True) as file:
+        table = file.read_row_groups(piece.groups, use_threads=False).slice(piece.start, piece.rows).take(rows)
+    name = str(Path(piece.file).relative_to(folder)) if piece.file != folder else Path(piece.file).name
+    first: dict[str, Any] = {
+        "row": pa.array(piece.row + rows),
+        "file": pa.array([name] * len(rows)).dictionary_encode(),
+        "row_in_file": pa.array(piece.row_in_file + rows),
+    }
+    if weights is not None:
+        first["weight"] = pa.array(weights)
+    kept = [name for name in table.column_names if name not in first]
+    whole = pa.table({**first, **{name: table.column(name) for name in kept}})
+    with replacing(target) as out:
+        parquet.write_table(whole, out)
+    return len(rows)
+
+
+def _together(sizes: Sequence[int], most: int) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Neighbouring row groups with at most so many rows together, or a single larger one."""
+    groups: list[int] = []
+    rows = 0
+    for i, size in enumerate(sizes):
+        if groups and rows + size > most:
+            yield tuple(groups), rows
+            groups, rows = [], 0
+        groups.append(i)
+        rows += size
+    if groups and rows:
+        yield tuple(groups), rows
+
+
+def _is_number(kind: "pa.DataType") -> bool:
+    from pyarrow import types
+
+    return any(is_kind(kind) for is_kind in (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal))
