@@ -1,6 +1,6 @@
 """Distillation on Dask: cost against rows, one worker against two, a pass against its computations, a run in little memory.
 
-    python benchmarks/dask_scale.py --data FOLDER [--rows 4000000] [--evaluations 60] [--parts scale workers pass run]
+    python benchmarks/dask_scale.py --data FOLDER [--rows 4000000] [--evaluations 60] [--parts scale workers ...]
 
 FOLDER gets the table (50 features, 1.6 GB of Parquet at 4 million rows) unless it is there. Speeds are ratios within one run; the
 load of the machine is printed beside them. Figures go to benchmarks/dask_scale.json, the plot to docs/how-far-it-scales.svg.
@@ -126,7 +126,7 @@ def workers(folder: Path, rows: int) -> dict:
     return {"one": one, "two": two, "speedup": one / two, "load": load()}
 
 
-def raw(folder: Path, rows: int) -> tuple[float, float, float]:
+def raw(folder: Path, rows: int, clock=time.perf_counter) -> tuple[float, float, float]:
     """The block computations alone, in this process: seconds of all values, of all gradients, and of reading."""
     from mixbin.cli.parquet_folder import open_folder, read_piece
     from mixbin.problems.distillation import blocks
@@ -137,28 +137,35 @@ def raw(folder: Path, rows: int) -> tuple[float, float, float]:
     centre, K, A = np.zeros(FEATURES + 1), np.ones((1, FEATURES + 1)), np.ones((1, FEATURES + 1))
     value = gradient = reading = 0.0
     for piece in pieces:
-        began = time.perf_counter()
+        began = clock()
         Z = read_piece(piece, columns, np.dtype(np.float64))
         X, y = Z[:, :-1], Z[:, -1]
-        read = time.perf_counter()
+        read = clock()
         blocks.moments(X, y, blocks.Weights(np.full(len(y), 0.01)), centre)
-        summed = time.perf_counter()
+        summed = clock()
         blocks.gradient(X, y, K, A, np.zeros(1), centre)
-        reading, value, gradient = reading + read - began, value + summed - read, gradient + time.perf_counter() - summed
+        reading, value, gradient = reading + read - began, value + summed - read, gradient + clock() - summed
     return value, gradient, reading
 
 
 def one_pass(folder: Path, rows: int) -> dict:
     """Time a pass on two workers against the computations of its blocks alone, shared among two."""
     value, gradient, reading = raw(folder, rows)
-    with Cluster(2):
-        passes = timed(build(folder, rows))
+    cpu = raw(folder, rows, time.process_time)
+    with Cluster(2) as cluster:
+        problem = build(folder, rows)
+        before, count = sum(cluster.client.run(time.process_time).values()), problem.dask_blocks.passes
+        passes = timed(problem)
+        spent = sum(cluster.client.run(time.process_time).values()) - before
+        spent /= problem.dask_blocks.passes - count
+    cpu_ratio, cpu_ratio_with_reading = spent / ((cpu[0] + cpu[1]) / 2), spent / ((cpu[0] + cpu[1]) / 2 + cpu[2])
     alone, got = (value + gradient) / 4, sum(passes) / 2
     with_reading = alone + reading / 2
     print(
         f"a pass over {rows:,} rows: {got:.2f} s on two workers (value {passes[0]:.2f}, gradient {passes[1]:.2f}); its block "
         f"computations alone {alone:.2f} s of two cores, with reading {with_reading:.2f} s: ratio {got / alone:.2f}, "
-        f"with reading {got / with_reading:.2f}, load {load()}",
+        f"with reading {got / with_reading:.2f}; in CPU time of the workers, whoever else is at work, {cpu_ratio:.2f} and "
+        f"{cpu_ratio_with_reading:.2f}; load {load()}",
         flush=True,
     )
     return {
@@ -166,6 +173,8 @@ def one_pass(folder: Path, rows: int) -> dict:
         "alone": alone,
         "with_reading": with_reading,
         "ratio": got / alone,
+        "cpu_ratio": cpu_ratio,
+        "cpu_ratio_with_reading": cpu_ratio_with_reading,
         "ratio_with_reading": got / with_reading,
         "load": load(),
     }
@@ -202,6 +211,65 @@ def run(folder: Path, evaluations: int) -> dict:
     }
 
 
+def block() -> dict:
+    """CPU time a row of one block at 50 and 100 features, in microseconds, and of reading, in nanoseconds a byte."""
+    from mixbin.cli.parquet_folder import open_folder, read_piece
+    from mixbin.problems.distillation import blocks
+
+    def median(function, repeats=15):
+        seconds = []
+        for _ in range(repeats):
+            began = time.process_time()
+            function()
+            seconds.append(time.process_time() - began)
+        return statistics.median(seconds)
+
+    found = {}
+    for d in (50, 100):
+        n = GROUP // 2
+        Z = np.random.default_rng(0).normal(size=(d + 1, n)).T
+        X, y, zero = Z[:, :-1], Z[:, -1], np.zeros(d + 1)
+        weights, thin = blocks.Weights(np.full(n, 0.01)), np.ones((1, d + 1))
+        value = median(lambda X=X, y=y, w=weights, c=zero: blocks.moments(X, y, w, c))
+        gradient = median(lambda X=X, y=y, k=thin, c=zero: blocks.gradient(X, y, k, k, np.zeros(1), c))
+        found[f"value_{d}"], found[f"gradient_{d}"] = 1e6 * value / n, 1e6 * gradient / n
+    with tempfile.TemporaryDirectory() as folder:
+        generate(Path(folder), GROUP)
+        train = open_folder(Path(folder) / "train")
+        columns = train.head.names
+        piece = train.pieces(len(columns))[0]
+        reading = median(lambda: read_piece(piece, columns, np.dtype(np.float64)))
+    found["reading"] = 1e9 * reading / (8 * piece.rows * len(columns))
+    print(" ".join(f"{name} {it:.3f}" for name, it in found.items()), f"load {load()}", flush=True)
+    return found
+
+
+def client(rows: int) -> dict:
+    """What the client does by itself: seconds a step beside the evaluations, and vectors of theta's size at the peak."""
+    import tracemalloc
+
+    import mixbin as mb
+
+    cost, inside = np.round(np.random.default_rng(0).normal(size=rows), 3), [0.0]
+
+    def function(theta):
+        began = time.process_time()
+        found = float(0.5 * theta @ theta + cost @ theta), theta + cost
+        inside[0] += time.process_time() - began
+        return found
+
+    problem = mb.FunctionProblem(function, mb.Budget(rows, 0.01))
+    began = time.process_time()
+    result = mb.relax_and_penalize(problem, seed=0, max_evaluations=60)
+    seconds = (time.process_time() - began - inside[0]) / result.n_evaluations
+    tracemalloc.start()
+    mb.relax_and_penalize(problem, seed=0, max_evaluations=60)
+    vectors = tracemalloc.get_traced_memory()[1] / (8 * rows)
+    tracemalloc.stop()
+    print(f"client: {seconds:.3f} s CPU an evaluation at {rows:,} rows, {vectors:.1f} vectors, load {load()}", flush=True)
+    return {"seconds": seconds, "rows": rows, "vectors": vectors}
+
+
 def plot(figures: dict) -> None:
     import matplotlib
 
@@ -227,7 +295,7 @@ def main() -> int:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--rows", type=int, default=4_000_000)
     parser.add_argument("--evaluations", type=int, default=60)
-    parser.add_argument("--parts", nargs="+", default=["scale", "workers", "pass", "run"])
+    parser.add_argument("--parts", nargs="+", default=["scale", "workers", "pass", "block", "client", "run"])
     args = parser.parse_args()
     if not (args.data / "train").is_dir():
         generate(args.data, args.rows)
@@ -239,6 +307,10 @@ def main() -> int:
         figures["workers"] = workers(args.data, args.rows)
     if "pass" in args.parts:
         figures["pass"] = one_pass(args.data, args.rows)
+    if "block" in args.parts:
+        figures["block"] = block()
+    if "client" in args.parts:
+        figures["client"] = client(args.rows)
     if "run" in args.parts:
         figures["run"] = run(args.data, args.evaluations)
     kept.write_text(json.dumps(figures, indent=2) + "\n")

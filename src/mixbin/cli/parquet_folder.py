@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 PIECE_BYTES = 2**25
 """A block takes about so much memory: many fit a worker, and each is worth a task."""
+MOST_PIECES = 2_000
+"""Of very large tables blocks are larger: Dask's scheduler takes about a millisecond for each of their tasks."""
 SUFFIXES = (".parquet", ".parq", ".pq")
 
 
@@ -74,7 +76,7 @@ class ParquetFolder:
 
     def pieces(self, width: int) -> list[Piece]:
         """The table cut into blocks for that many columns: whole row groups together, large ones apart."""
-        most = max(1, PIECE_BYTES // (8 * width))
+        most = max(1, PIECE_BYTES // (8 * width), len(self) // MOST_PIECES)
         made, row = [], 0
         for file, data in zip(self.files, self.metadata, strict=True):
             in_file = 0

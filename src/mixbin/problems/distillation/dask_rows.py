@@ -31,7 +31,7 @@ TRIES = 5
 NOTICED = 1.0
 """Seconds until a lost scheduler is known to be lost."""
 AT_ONCE = 8
-"""What so many blocks give is fetched together."""
+"""What so many blocks need or give is sent and fetched together."""
 
 
 def is_dask(value: object) -> TypeGuard[Any]:
@@ -105,9 +105,14 @@ class DaskBlocks:
         return float(sum(worker["memory_limit"] or MEMORY_LIMIT for worker in workers))
 
     def _set(self, table: Any, targets: Any) -> None:
+        import dask
+
         # Held here, since the workers forget what no collection refers to any more.
         self._tables = table, targets
-        self._blocks = list(zip(table.to_delayed().ravel(), targets.to_delayed().ravel(), strict=True))
+        # Optimised together and not fused: what X and y of a block are both made of, a file say, would be read once for each.
+        with dask.config.set({"optimization.fuse.active": False}):
+            X, y = (it.to_delayed(optimize_graph=False).ravel() for it in dask.optimize(table, targets))
+        self._blocks = list(zip(X, y, strict=True))
         self._sizes = [0] * len(self._blocks)
 
     def _surveyed(self) -> list[Survey]:
@@ -189,8 +194,10 @@ class DaskBlocks:
         given: list[Any] = [args for _, args in wanted]
         if self.client is not None and given[0] and isinstance(given[0][0], Weights):
             # Straight to the workers: in the graph they would all go through the scheduler.
-            sent = self.client.scatter([args[0] for args in given], hash=False)
-            given = [(weights, *args[1:]) for weights, args in zip(sent, given, strict=True)]
+            weights = [args[0] for args in given]
+            parts_of = (weights[i : i + AT_ONCE] for i in range(0, len(weights), AT_ONCE))
+            sent = [future for part in parts_of for future in self.client.scatter(part, hash=False)]
+            given = [(future, *args[1:]) for future, args in zip(sent, given, strict=True)]
         apply = dask.delayed(function, pure=False, traverse=False)
         parts = [apply(*block, *args) for (block, _), args in zip(wanted, given, strict=True)]
         if merge is not None:
@@ -234,7 +241,7 @@ def rows_where(table: Any, mask: NDArray[np.bool_]) -> Any:
     name = f"rows-{tokenize(table, mask)}"
     keep = delayed(_kept, pure=True, traverse=False)
     parts, begin = [], 0
-    for i, (block, rows) in enumerate(zip(table.to_delayed().ravel(), table.chunks[0], strict=True)):
+    for i, (block, rows) in enumerate(zip(table.to_delayed(optimize_graph=False).ravel(), table.chunks[0], strict=True)):
         wanted = mask[begin : begin + rows]
         begin += rows
         part = keep(block, np.packbits(wanted), dask_key_name=f"{name}-{i}")
