@@ -33,6 +33,8 @@ SHARED = {
     "starts": ["several", 0, -1, 2.5, NAN, INF, None, True],
     "seed": ["lucky", -1, 2.5, NAN, True, [1]],
     "callbacks": [3, print, ["not a function"], [print, None]],
+    "checkpoint": [3, "", b"", True, ["run"], "no/such/folder/run", "."],
+    "checkpoint_every": [*NUMBERS, -1.0],
 }
 PENALIZE = {
     "epsilon0": [*NUMBERS, 0.0, -1.0, "automatic"],
@@ -42,8 +44,6 @@ PENALIZE = {
     "max_outer": ["many", 0, -3, 2.5, NAN, INF, None, True],
     "relax_first": ["yes", 1, None],
     "polish": ["well", 0, -1, 2.5, NAN, None],
-    "checkpoint": [3, "", b"", True, ["run"], "no/such/folder/run", "."],
-    "checkpoint_every": [*NUMBERS, -1.0],
 }
 ROUND = {"rounding": ["floor", 3, True, ["top-k"]]}
 

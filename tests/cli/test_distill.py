@@ -435,7 +435,7 @@ TABLES = {
     "Parquet text": (parquet_with(b="1.5"), "column 'b' of {file} must hold numbers, got '1.5' in row 0"),
     "Parquet dates": (parquet_with(b=pd.Timestamp("2020-01-01")), "column 'b' of {file} must hold numbers, got 2020-01-01"),
     "Parquet missing": (parquet_with(b=[1.0] * 9 + [None] * 41), "column 'b' of {file} has no value in row 9"),
-    "a folder": (lambda folder: folder, "{file} must be a CSV or Parquet file, got a folder"),
+    "a folder": (lambda folder: folder, "{file} must hold Parquet files (.parquet, .parq, .pq), got none; check the folder"),
     "not there": (lambda folder: folder / "nothing.csv", "{file} cannot be read (No such file or directory); check the path"),
 }
 
