@@ -10,12 +10,12 @@ import typer
 from numpy.typing import NDArray
 
 from mixbin._digest import digest
-from mixbin._files import csv_text, json_text
+from mixbin._files import json_text
 from mixbin._origin import origin
 from mixbin._validate import Floats
 from mixbin._version import __version__
 from mixbin.cli import tables
-from mixbin.cli.distill import EXIT_UNSOLVED, Options, check_options
+from mixbin.cli.distill import EXIT_UNSOLVED, Options, check_options, selected
 from mixbin.cli.report import empty_table, plain_console, show_end, spinner
 from mixbin.cli.run_folder import RunFolder
 from mixbin.cli.solving import resumable, solve_all
@@ -157,8 +157,8 @@ def compute(options: Options, task: Task, problem: SoftmaxDistillation, folder: 
     }
     summary |= {"asked": sentence(summary), "about": origin(command_line(), sum(it["seconds"] for it in lines))}
     files = {
-        "selected.csv": listed(task, np.flatnonzero(main.theta), main),
-        "dropped.csv": listed(task, np.flatnonzero(main.theta == 0), None),
+        "selected.csv": selected(task.table, task.rows, main.theta),
+        "dropped.csv": selected(task.table, task.rows, main.theta == 0),
         "model.json": json_text(model(task, problem, main)),
     }
     folder.finish(summary, main, files)
@@ -208,18 +208,6 @@ def model(task: Task, problem: SoftmaxDistillation, result: Result) -> dict[str,
         "candidate_rows": len(task.rows),
         "selected_rows": int(np.count_nonzero(result.theta)),
     }
-
-
-def listed(task: Task, chosen: NDArray[np.intp], result: Result | None) -> str:
-    """These candidate rows as they were, after their row numbers (and weights, where they are fractions)."""
-    rows = task.rows[chosen]
-    first: list[list[Any]] = [[int(row)] for row in rows]
-    header = ["row"]
-    if result is not None and result.theta.dtype != np.bool_:
-        header.append("weight")
-        first = [[*cells, weight] for cells, weight in zip(first, result.theta[chosen].tolist(), strict=True)]
-    body = ([*before, *cells] for before, cells in zip(first, task.table.rows(rows), strict=True))
-    return csv_text([*header, *task.table.names], body)
 
 
 def sentence(summary: dict[str, Any]) -> str:

@@ -193,7 +193,9 @@ def finish(
     summary = summarise(options, task, problem, main, lines)
     summary |= {"asked": sentence(summary), "about": origin(command, sum(it.seconds for it in lines))}
     described = model(task.features, task.target, problem, main, "the rows of selected.csv")
-    folder.finish(summary, main, {"selected.csv": selected(task, main), "model.json": json_text(described)})
+    folder.finish(
+        summary, main, {"selected.csv": selected(task.table, task.rows, main.theta), "model.json": json_text(described)}
+    )
     return summary
 
 
@@ -300,17 +302,17 @@ def model(features: list[str], target: str, problem: RidgeDistillation, result: 
     }
 
 
-def selected(task: Task, result: Result) -> str:
-    """The selected rows as they were, after their row numbers (and weights, where they are fractions)."""
-    chosen = np.flatnonzero(result.theta)
-    rows = task.rows[chosen]
+def selected(table: tables.Table, candidates: NDArray[np.intp], theta: NDArray[Any]) -> str:
+    """The selected of the candidate rows as they were, after their row numbers (and weights, where they are fractions)."""
+    chosen = np.flatnonzero(theta)
+    rows = candidates[chosen]
     first: list[list[Any]] = [[int(row)] for row in rows]
     header = ["row"]
-    if result.theta.dtype != np.bool_:
+    if theta.dtype != np.bool_:
         header.append("weight")
-        first = [[*cells, weight] for cells, weight in zip(first, result.theta[chosen].tolist(), strict=True)]
-    body = ([*before, *cells] for before, cells in zip(first, task.table.rows(rows), strict=True))
-    return csv_text([*header, *task.table.names], body)
+        first = [[*cells, weight] for cells, weight in zip(first, theta[chosen].tolist(), strict=True)]
+    body = ([*before, *cells] for before, cells in zip(first, table.rows(rows), strict=True))
+    return csv_text([*header, *table.names], body)
 
 
 def show_run(summary: Mapping[str, Any], out: Path, before: bool, console: "Console", shown: Mapping[str, str] = SHOWN) -> None:

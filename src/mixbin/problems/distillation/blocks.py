@@ -5,6 +5,7 @@ stay as they are: they are centred and weighted a few at a time, in one buffer. 
 tree, so that their bits depend on the blocks and on nothing else.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -193,7 +194,7 @@ def tree(parts: Sequence[T], merge: Callable[[list[T]], T]) -> T:
     return level[0]
 
 
-class BlockRows:
+class BlockRows(ABC):
     """``Rows`` (see ``rows``) in blocks, of which no row is at hand without a pass; a subclass says where blocks are computed."""
 
     at_hand = False
@@ -203,15 +204,15 @@ class BlockRows:
         self.n_rows = int(self.ends[-1])
         self.centre, self.variances = surveyed(surveys)
 
+    @abstractmethod
     def map(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...] | None]) -> Iterator[Any]:
         """``function(X, y, *arguments)`` of each block, in their order; blocks whose arguments are None are left out."""
-        raise NotImplementedError
 
+    @abstractmethod
     def reduce(
         self, function: Callable[..., Any], merge: Callable[[list[Any]], Any], arguments: Sequence[tuple[Any, ...] | None]
     ) -> Any:
         """The same, merged by a tree."""
-        raise NotImplementedError
 
     def moments(self, v: Floats, total: float) -> tuple[Floats, Floats]:
         """The weighted mean and 1/m sum v_i zhat_i zhat_i', in one pass over the blocks with weight."""
@@ -244,9 +245,9 @@ class BlockRows:
             out[order] = np.concatenate(found)
         return out
 
+    @abstractmethod
     def digest(self) -> str:
         """What the data are recognised by."""
-        raise NotImplementedError
 
 
 class LocalBlocks(BlockRows):
