@@ -51,9 +51,9 @@ def build(folder: Path, rows: int):
     from mixbin.cli.parquet_folder import open_folder
 
     train, held = open_folder(folder / "train"), open_folder(folder / "validation.parquet")
-    columns = train.head.names
-    Z, V = train.array(columns)[:rows], held.array(columns).compute()
-    return mb.RidgeDistillation(Z[:, :-1], Z[:, -1], V[:, :-1], V[:, -1], budget=0.01, alpha=1e-3)
+    *features, target = train.head.names
+    X, y = (it.blocks[: rows // GROUP] for it in train.arrays(features, target))
+    return mb.RidgeDistillation(X, y, *held.arrays(features, target), budget=0.01, alpha=1e-3)
 
 
 def timed(problem, repeats: int = 3) -> tuple[float, float]:
@@ -71,23 +71,6 @@ def timed(problem, repeats: int = 3) -> tuple[float, float]:
     return statistics.median(it[0] for it in seconds[1:]), statistics.median(it[1] for it in seconds[1:])
 
 
-class Cluster:
-    """Local workers with one thread each, for Dask and for BLAS, as ``mixbin distill --workers`` starts them."""
-
-    def __init__(self, workers: int, memory: str = MEMORY) -> None:
-        from distributed import Client, LocalCluster
-
-        self.local = LocalCluster(n_workers=workers, threads_per_worker=1, memory_limit=memory, dashboard_address=":0")
-        self.client = Client(self.local)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.client.close()
-        self.local.close()
-
-
 def load() -> str:
     return " ".join(f"{it:.1f}" for it in os.getloadavg())
 
@@ -96,10 +79,11 @@ def scale(folder: Path, rows: int) -> dict:
     """Seconds an evaluation against rows, which are read anew in every pass."""
     sizes = [rows // 8, rows // 4, rows // 2, rows]
     found = {}
-    with Cluster(2, "300MB" if rows < 4_000_000 else MEMORY):
-        from mixbin.problems.distillation import dask_rows
+    from mixbin.cli.distill_dask import local_workers
+    from mixbin.problems.distillation import dask_rows
 
-        dask_rows.FITS = 0.0
+    dask_rows.FITS = 0.0
+    with local_workers(2, MEMORY, threads=1):
         for n in sizes:
             value, gradient = timed(build(folder, n))
             found[n] = value + gradient
@@ -112,12 +96,13 @@ def scale(folder: Path, rows: int) -> dict:
 
 def workers(folder: Path, rows: int) -> dict:
     """One worker against two, on half of the rows, twice in turn."""
+    from mixbin.cli.distill_dask import local_workers
     from mixbin.problems.distillation import dask_rows
 
     dask_rows.FITS = 0.0
     seconds = {1: [], 2: []}
     for n in (1, 2, 1, 2):
-        with Cluster(n):
+        with local_workers(n, MEMORY, threads=1):
             seconds[n].append(sum(timed(build(folder, rows // 2))))
     one, two = (statistics.median(seconds[n]) for n in (1, 2))
     print(
@@ -126,58 +111,68 @@ def workers(folder: Path, rows: int) -> dict:
     return {"one": one, "two": two, "speedup": one / two, "load": load()}
 
 
-def raw(folder: Path, rows: int, clock=time.perf_counter) -> tuple[float, float, float]:
-    """The block computations alone, in this process: seconds of all values, of all gradients, and of reading."""
-    from mixbin.cli.parquet_folder import open_folder, read_piece
+def raw(folder: Path, first: int, last: int) -> dict[str, float]:
+    """Blocks without Dask, in this process: seconds of reading them, and of values and gradients once they are in memory."""
+    from mixbin.cli.parquet_folder import PieceRows, open_folder, read_column
     from mixbin.problems.distillation import blocks
 
     train = open_folder(folder / "train")
-    columns = train.head.names
-    pieces = train.pieces(len(columns))[: rows // GROUP]
+    *features, target = train.head.names
     centre, K, A = np.zeros(FEATURES + 1), np.ones((1, FEATURES + 1)), np.ones((1, FEATURES + 1))
-    value = gradient = reading = 0.0
-    for piece in pieces:
-        began = clock()
-        Z = read_piece(piece, columns, np.dtype(np.float64))
-        X, y = Z[:, :-1], Z[:, -1]
-        read = clock()
-        blocks.moments(X, y, blocks.Weights(np.full(len(y), 0.01)), centre)
-        summed = clock()
+    double, spent = np.dtype(np.float64), dict.fromkeys(("reading", "value", "gradient"), 0.0)
+    for piece in train.pieces(FEATURES + 1)[first // GROUP : last // GROUP]:
+        weights = blocks.Weights(np.full(piece.rows, 0.01))
+        began = time.perf_counter()
+        X, y = PieceRows(piece, features, double).held(), read_column(piece, target, double)
+        read = time.perf_counter()
+        blocks.moments(X, y, weights, centre)
+        summed = time.perf_counter()
         blocks.gradient(X, y, K, A, np.zeros(1), centre)
-        reading, value, gradient = reading + read - began, value + summed - read, gradient + clock() - summed
-    return value, gradient, reading
+        for name, seconds in zip(spent, (read - began, summed - read, time.perf_counter() - summed), strict=True):
+            spent[name] += seconds
+    return spent
 
 
-def one_pass(folder: Path, rows: int) -> dict:
-    """Time a pass on two workers against the computations of its blocks alone, shared among two."""
-    value, gradient, reading = raw(folder, rows)
-    cpu = raw(folder, rows, time.process_time)
-    with Cluster(2) as cluster:
+def one_pass(folder: Path, rows: int, rounds: int = 5) -> dict:
+    """Time a pass on two workers against the computations of its blocks alone, by two processes at once, in turn."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    from mixbin.cli.distill_dask import local_workers
+
+    halves = [(folder, 0, rows // 2), (folder, rows // 2, rows)]
+    got, alone = [], []
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool, local_workers(2, MEMORY, threads=1):
         problem = build(folder, rows)
-        before, count = sum(cluster.client.run(time.process_time).values()), problem.dask_blocks.passes
-        passes = timed(problem)
-        spent = sum(cluster.client.run(time.process_time).values()) - before
-        spent /= problem.dask_blocks.passes - count
-    cpu_ratio, cpu_ratio_with_reading = spent / ((cpu[0] + cpu[1]) / 2), spent / ((cpu[0] + cpu[1]) / 2 + cpu[2])
-    alone, got = (value + gradient) / 4, sum(passes) / 2
-    with_reading = alone + reading / 2
-    print(
-        f"a pass over {rows:,} rows: {got:.2f} s on two workers (value {passes[0]:.2f}, gradient {passes[1]:.2f}); its block "
-        f"computations alone {alone:.2f} s of two cores, with reading {with_reading:.2f} s: ratio {got / alone:.2f}, "
-        f"with reading {got / with_reading:.2f}; in CPU time of the workers, whoever else is at work, {cpu_ratio:.2f} and "
-        f"{cpu_ratio_with_reading:.2f}; load {load()}",
-        flush=True,
-    )
-    return {
-        "pass": got,
-        "alone": alone,
-        "with_reading": with_reading,
-        "ratio": got / alone,
-        "cpu_ratio": cpu_ratio,
-        "cpu_ratio_with_reading": cpu_ratio_with_reading,
-        "ratio_with_reading": got / with_reading,
+        timed(problem, 1)
+        for k in range(rounds + 1):
+            one = list(pool.map(raw, *zip(*halves, strict=True)))
+            if k:  # the first warms the processes up
+                alone.append({name: statistics.mean(it[name] for it in one) for name in one[0]})
+                got.append(timed(problem, 1))
+    value, gradient = (statistics.median(it[i] for it in got) for i in (0, 1))
+    reading = statistics.median(it["reading"] for it in alone)
+    mean, computing = (value + gradient) / 2, statistics.median(it["value"] + it["gradient"] for it in alone) / 2
+    ratios = sorted(sum(it) / (one["value"] + one["gradient"]) for it, one in zip(got, alone, strict=True))
+    found = {
+        "value": value,
+        "gradient": gradient,
+        "pass": mean,
+        "alone": computing,
+        "reading": reading,
+        "ratio": statistics.median(ratios),
+        "ratios": ratios,
+        "ratio_with_reading": mean / (computing + reading),
         "load": load(),
     }
+    print(
+        f"a pass over {rows:,} rows: {mean:.2f} s on two workers (value {value:.2f}, gradient {gradient:.2f}); without Dask, "
+        f"by two processes, its block computations alone {computing:.2f} s, and reading {reading:.2f} s: "
+        f"ratio {found['ratio']:.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f}), {found['ratio_with_reading']:.2f} to both; "
+        f"load {load()}",
+        flush=True,
+    )
+    return found
 
 
 def run(folder: Path, evaluations: int) -> dict:
@@ -213,7 +208,7 @@ def run(folder: Path, evaluations: int) -> dict:
 
 def block() -> dict:
     """CPU time a row of one block at 50 and 100 features, in microseconds, and of reading, in nanoseconds a byte."""
-    from mixbin.cli.parquet_folder import open_folder, read_piece
+    from mixbin.cli.parquet_folder import PieceRows, open_folder
     from mixbin.problems.distillation import blocks
 
     def median(function, repeats=15):
@@ -236,9 +231,8 @@ def block() -> dict:
     with tempfile.TemporaryDirectory() as folder:
         generate(Path(folder), GROUP)
         train = open_folder(Path(folder) / "train")
-        columns = train.head.names
-        piece = train.pieces(len(columns))[0]
-        reading = median(lambda: read_piece(piece, columns, np.dtype(np.float64)))
+        columns, (piece,) = train.head.names, train.pieces(FEATURES + 1)
+        reading = median(lambda: PieceRows(piece, columns, np.dtype(np.float64)).held())
     found["reading"] = 1e9 * reading / (8 * piece.rows * len(columns))
     print(" ".join(f"{name} {it:.3f}" for name, it in found.items()), f"load {load()}", flush=True)
     return found

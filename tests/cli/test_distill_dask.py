@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 import mixbin as mb
 from mixbin.cli import app, parquet_folder
-from mixbin.cli.parquet_folder import open_folder, read_piece
+from mixbin.cli.parquet_folder import PieceRows, open_folder, read_column
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ["a", "b", "c", "price"]
@@ -140,16 +140,24 @@ def test_a_validation_part_is_split_off(folder, tmp_path):
     assert not set(rows["row"]) & set(held)
 
 
-def test_large_row_groups_are_cut_and_small_ones_joined(folder, monkeypatch):
+def test_small_row_groups_are_joined_and_large_ones_read_in_parts(folder, monkeypatch):
+    """Whatever is read at a time, the rows are those of the files."""
     opened = open_folder(folder)
-    whole = opened.array(NAMES).compute(scheduler="threads")
-    np.testing.assert_allclose(whole, pd.concat(pd.read_parquet(file)[NAMES] for file in opened.files), rtol=1e-6)
+    expected = pd.concat(pd.read_parquet(file)[NAMES] for file in opened.files).to_numpy()
     assert [piece.rows for piece in opened.pieces(4)] == [30, 60, 10, 20]
     monkeypatch.setattr(parquet_folder, "PIECE_BYTES", 8 * 4 * 7)
     pieces = opened.pieces(4)
-    assert max(piece.rows for piece in pieces) <= 7
-    np.testing.assert_array_equal(np.concatenate([read_piece(it, NAMES, np.dtype(float)) for it in pieces]), whole)
+    assert max(piece.rows for piece in pieces) == 20  # a row group cannot be read in part, but part by part
     assert [piece.row for piece in pieces] == np.cumsum([0, *(piece.rows for piece in pieces)])[:-1].tolist()
+    rows = [PieceRows(piece, NAMES, np.dtype(float)) for piece in pieces]
+    assert max(len(part) for it in rows for part in it.parts()) == 7
+    for kind in (rows, [it.held() for it in rows]):
+        np.testing.assert_array_equal(np.vstack([np.asarray(part) for it in kind for part in it.parts()]), expected)
+    assert sum(it.nbytes for it in rows) == expected.nbytes
+    mask = np.arange(20) % 3 == 1
+    np.testing.assert_array_equal(np.vstack([np.asarray(part) for part in rows[0].where(mask).parts()]), expected[:20][mask])
+    column = np.concatenate([read_column(piece, "price", np.dtype(float)) for piece in pieces])
+    np.testing.assert_array_equal(column, expected[:, 3])
 
 
 # Clusters that come and go.

@@ -15,7 +15,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import mixbin as mb
-from mixbin.problems.distillation import blocks, dask_rows
+from mixbin.problems.distillation import blocks, dask_rows, parts
 from tests.shared_data import shared_file
 
 NO_LAM = np.empty(0)
@@ -256,6 +256,86 @@ def test_kept_or_read_anew(made, cluster, caplog, monkeypatch):
         problem = mb.RidgeDistillation(*made.dask, *made.validation, budget=20, alpha=0.01)
     assert problem.dask_blocks.n_workers == 2
     assert "kept in memory" in problem.dask_blocks.storage
+
+
+def test_what_several_blocks_need_is_made_once_a_pass(made, monkeypatch):
+    """A block's own steps are one task; the mean that all are centred with is not made again for each."""
+    monkeypatch.setattr(dask_rows, "FITS", 1e-9)
+    means = []
+    mean = made.dask[0].mean(axis=0).map_blocks(lambda block: means.append(0) or block, dtype=float, meta=np.empty(5))
+    problem = mb.RidgeDistillation(made.dask[0] - mean, made.dask[1], *made.validation, budget=20, alpha=0.01)
+    # The mean, and the block that both it and the difference are made from.
+    assert [len(source.inputs) for source in problem.dask_blocks._blocks] == [2] * 7
+    means.clear()
+    got = problem.evaluate(np.ones(200), NO_LAM)
+    assert len(means) == problem.dask_blocks.passes - 1 == 2
+    plain = mb.RidgeDistillation(made.X - made.X.mean(axis=0), made.y, *made.validation, budget=20, alpha=0.01)
+    assert got.value == pytest.approx(plain.evaluate(np.ones(200), NO_LAM).value, rel=1e-9)
+
+
+def test_blocks_in_a_task_do_not_change_the_bits(made, cluster, monkeypatch):
+    """Neither of sums nor of what is passed on block by block."""
+    monkeypatch.setattr(dask_rows, "FITS", 1e-9)
+    X, y = arrays(made.X, made.y, (3,) * 66 + (2,))
+    v = np.random.default_rng(0).random(200)
+    found = []
+    for tasks, size in ((1000, 1), (16, 2), (8, 4), (1, 8)):
+        monkeypatch.setattr(dask_rows, "TASKS", tasks)
+        with dask.config.set(scheduler="dask.distributed"):
+            problem = mb.RidgeDistillation(X, y, *made.validation, budget=20, alpha=0.01)
+        assert problem.dask_blocks._task_size(67) == size
+        found.append(problem.evaluate(v, NO_LAM))
+    local = mb.RidgeDistillation(made.X, made.y, *made.validation, budget=20, alpha=0.01, chunks=(3,) * 66 + (2,))
+    expected = local.evaluate(v, NO_LAM)
+    for got in found:
+        assert got.value == expected.value
+        np.testing.assert_array_equal(got.grad_theta, expected.grad_theta)
+
+
+class Rows(parts.InParts):
+    """Rows of an array, in parts of different lengths, one of them empty."""
+
+    def __init__(self, X, ends=(10, 10, 45, 120)):
+        self.X, self.ends, self.shape, self.dtype = X, ends, X.shape, X.dtype
+
+    def parts(self):
+        for part in np.split(self.X, self.ends):
+            yield parts.Columns(list(np.asfortranarray(part).T))
+
+
+@pytest.mark.parametrize("rows", [None, [0, 3, 9], [9, 10, 44, 45, 119, 120, 199], list(range(40, 50))])
+@pytest.mark.parametrize("targets", [None, 2])
+@pytest.mark.parametrize("held", [False, True])
+def test_rows_in_parts(rows, targets, held, monkeypatch):
+    """All that is asked of a block, whether it is an array or comes in parts."""
+    monkeypatch.setattr(blocks, "BUFFER_ENTRIES", 60)
+    X, y, *_ = data(targets=targets)
+    inside = Rows(X).held() if held else Rows(X)
+    e = targets or 1
+    rng = np.random.default_rng(1)
+    centre, K, A = rng.normal(size=5 + e), rng.normal(size=(e, 5 + e)), rng.normal(size=(e, 5 + e))
+    v = rng.random(200)
+    weights = blocks.Weights(v) if rows is None else blocks.Weights(v[rows], np.array(rows, dtype=np.int32))
+
+    def all_of(X):
+        R = blocks.triangle(X, y, centre)
+        return [
+            *blocks.moments(X, y, weights, centre),
+            blocks.gradient(X, y, K, A, rng.normal(size=e) * 0 + 1.0, centre),
+            blocks.images(X, y, K, centre),
+            blocks.taken(X, y, np.array(rows or [0, 199]), centre),
+            R.T @ R,
+            *blocks.survey(X, y)[3:],
+        ]
+
+    for got, expected in zip(all_of(inside), all_of(X), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_a_bad_value_in_a_part():
+    X, y, *_ = data()
+    X[121, 3] = np.nan
+    assert blocks.survey(Rows(X), y).wrong == "X must be finite, got nan in its row 121, column 3"
 
 
 def test_fingerprint_is_dasks_token(made):

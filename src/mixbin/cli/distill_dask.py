@@ -35,7 +35,7 @@ from mixbin.cli.distill import (
     show_run,
 )
 from mixbin.cli.distill import SHOWN as SHOWN_OF_FILES
-from mixbin.cli.parquet_folder import ParquetFolder, Piece, open_folder, write_rows
+from mixbin.cli.parquet_folder import Pair, ParquetFolder, Piece, open_folder, write_rows
 from mixbin.cli.report import plain_console, spinner
 from mixbin.cli.run_folder import RunFolder
 from mixbin.cli.solving import resumable, solve_all
@@ -139,11 +139,8 @@ def _is_parquet(file: Path) -> bool:
 
 @contextmanager
 def _connected(cluster: Cluster) -> Iterator[Any]:
-    """A client of the scheduler, or of workers started here: one process a core, with one thread for BLAS each.
-
-    BLAS threads beside Dask's would be too many for the cores, and one each gives the same bits for any number of workers.
-    """
-    from distributed import Client, LocalCluster
+    """A client of the scheduler, or of workers started here."""
+    from distributed import Client
 
     if cluster.scheduler is not None:
         try:
@@ -161,13 +158,28 @@ def _connected(cluster: Cluster) -> Iterator[Any]:
                 )
             yield client
         return
+    with local_workers(cluster.workers, cluster.memory_limit) as client:
+        yield client
+
+
+@contextmanager
+def local_workers(workers: int | None, memory_limit: str | None, threads: int | None = None) -> Iterator[Any]:
+    """A client of workers on this machine: one process a core unless told otherwise, with one thread for BLAS each.
+
+    BLAS threads beside Dask's would be too many for the cores, and one each gives the same bits for any number of workers.
+    """
+    import dask
+    from distributed import Client, LocalCluster
+
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    workers = cluster.workers or cores
+    n = workers or cores
+    # Dask looks a hundred times a second at what each worker is doing, which nobody asks for here and slows tasks down.
     with (
+        dask.config.set({"distributed.worker.profile.enabled": False}),
         LocalCluster(
-            n_workers=workers,
-            threads_per_worker=max(1, cores // workers),
-            memory_limit=cluster.memory_limit or "auto",
+            n_workers=n,
+            threads_per_worker=threads or max(1, cores // n),
+            memory_limit=memory_limit or "auto",
             dashboard_address=":0",
             silence_logs=logging.ERROR,
         ) as local,
@@ -182,43 +194,37 @@ def load(options: Options) -> Task:
     features, target = folder.head.roles(options.target, options.ignore)
     columns = [*features, target]
     folder.check(columns)
-    everything = folder.array(columns)
+    train = folder.arrays(features, target)
     pieces = folder.pieces(len(columns))
-    rows, train = None, everything
+    rows = None
     if options.validation:
-        validation = _array(options.validation, folder, columns)
+        validation = _arrays(options.validation, folder, features, target)
     else:
         rows, _ = split(len(folder), options.validation_fraction, options.seed, "TRAIN", "give --validation")
         candidate = np.zeros(len(folder), dtype=bool)
         candidate[rows] = True
-        train, validation = rows_where(everything, candidate), rows_where(everything, ~candidate)
+        validation = Pair(*(rows_where(it, ~candidate) for it in train))
+        train = Pair(*(rows_where(it, candidate) for it in train))
     try:
-        problem = RidgeDistillation(
-            train[:, :-1],
-            train[:, -1],
-            validation[:, :-1],
-            validation[:, -1],
-            budget=needed_budget(options),
-            alpha=options.alpha,
-        )
+        problem = RidgeDistillation(*train, *validation, budget=needed_budget(options), alpha=options.alpha)
     except BadBlock as error:
         where = pieces[error.block].file if " of X and y" in str(error) or not options.validation else "--validation"
         raise InvalidInput(f"{where}: {error}") from None
     test = None
     if options.test:
-        held = _array(options.test, folder, columns)
-        test = DaskBlocks(held[:, :-1], held[:, -1], ("--test", "its target"), keep=False).summary(np.zeros(len(columns)))
-    return Task(folder, features, target, rows, pieces, problem, len(validation), test)
+        held = _arrays(options.test, folder, features, target)
+        test = DaskBlocks(*held, ("--test", "its target"), keep=False).summary(np.zeros(len(columns)))
+    return Task(folder, features, target, rows, pieces, problem, len(validation.y), test)
 
 
-def _array(paths: list[Path], like: ParquetFolder, columns: list[str]) -> Any:
-    """These columns of several files or folders, one after the other."""
+def _arrays(paths: list[Path], like: ParquetFolder, features: list[str], target: str) -> Pair:
+    """X and y of several files or folders, one after the other."""
     import dask.array as da
 
     folders = [open_folder(path) for path in paths]
     for folder in folders:
-        folder.check(columns, like)
-    return da.concatenate([folder.array(columns) for folder in folders])
+        folder.check([*features, target], like)
+    return Pair(*(da.concatenate(parts) for parts in zip(*(folder.arrays(features, target) for folder in folders), strict=True)))
 
 
 def identity(options: Options, task: Task) -> dict[str, Any]:

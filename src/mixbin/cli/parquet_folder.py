@@ -7,7 +7,6 @@ by Arrow, column after column, the needed columns only.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,28 +16,53 @@ from numpy.typing import NDArray
 from mixbin._files import replacing
 from mixbin.cli import tables
 from mixbin.errors import InvalidInput
+from mixbin.problems.distillation.parts import Columns, InParts
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 PIECE_BYTES = 2**25
-"""A block takes about so much memory: many fit a worker, and each is worth a task."""
+"""So much is read at a time, many of which fit a worker: small row groups together, large ones in parts."""
 MOST_PIECES = 2_000
 """Of very large tables blocks are larger: Dask's scheduler takes about a millisecond for each of their tasks."""
 SUFFIXES = (".parquet", ".parq", ".pq")
 
 
 class Piece(NamedTuple):
-    """Some rows of one file, of one row group or of several that follow each other."""
+    """One row group of a file, or several small ones that follow each other: what a block is made from."""
 
     file: str
     groups: tuple[int, ...]
-    start: int
-    """The first row, counted from that of the first group."""
     rows: int
     row: int
     """The number of the first row in the whole table."""
     row_in_file: int
+
+
+class Pair(NamedTuple):
+    """Two Dask arrays with the same blocks."""
+
+    X: Any
+    y: Any
+
+
+class PieceRows(InParts):
+    """The rows of a piece, read when they are asked for, no more than ``PIECE_BYTES`` at a time."""
+
+    def __init__(self, piece: Piece, columns: Sequence[str], dtype: np.dtype[Any]) -> None:
+        self.piece, self.columns, self.dtype = piece, list(columns), dtype
+        self.shape = piece.rows, len(self.columns)
+        self._rows_at_once = max(1, PIECE_BYTES // (8 * len(self.columns)))
+
+    def parts(self) -> Iterator[Columns]:
+        """Columns in Arrow's memory, as they come out of the file; what has no value becomes NaN."""
+        from pyarrow import parquet
+
+        with parquet.ParquetFile(self.piece.file, memory_map=True) as file:
+            for batch in file.iter_batches(
+                self._rows_at_once, row_groups=self.piece.groups, columns=self.columns, use_threads=False
+            ):
+                yield Columns([_numbers(batch.column(name)) for name in self.columns])
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,15 +99,13 @@ class ParquetFolder:
                     )
 
     def pieces(self, width: int) -> list[Piece]:
-        """The table cut into blocks for that many columns: whole row groups together, large ones apart."""
+        """The table cut into blocks for that many columns: whole row groups, of which no part could be read alone."""
         most = max(1, PIECE_BYTES // (8 * width), len(self) // MOST_PIECES)
         made, row = [], 0
         for file, data in zip(self.files, self.metadata, strict=True):
             in_file = 0
             for groups, rows in _together([data.row_group(i).num_rows for i in range(data.num_row_groups)], most):
-                cuts = [rows * i // -(-rows // most) for i in range(-(-rows // most) + 1)]
-                for start, stop in pairwise(cuts):
-                    made.append(Piece(str(file), groups, start, stop - start, row + start, in_file + start))
+                made.append(Piece(str(file), groups, rows, row, in_file))
                 row, in_file = row + rows, in_file + rows
         return made
 
@@ -95,21 +117,24 @@ class ParquetFolder:
         relative = [str(file.relative_to(self.path)) if self.path.is_dir() else file.name for file in self.files]
         return str(tokenize(relative, [(it.st_size, it.st_mtime_ns) for it in stats], [data.num_rows for data in self.metadata]))
 
-    def array(self, columns: Sequence[str]) -> Any:
-        """These columns as a Dask array, one block for each piece."""
+    def arrays(self, features: Sequence[str], target: str) -> Pair:
+        """X and y as Dask arrays, one block for each piece; those of X are ``PieceRows``."""
         import dask.array as da
         from dask import delayed
         from dask.base import tokenize
 
+        columns = [*features, target]
         single = all(str(schema.field(name).type) == "float" for schema in self.schemas for name in columns)
         dtype = np.dtype(np.float32 if single else np.float64)
-        name = f"parquet-{tokenize(self.token(), list(columns), dtype)}"
-        read = delayed(read_piece, pure=True, traverse=False)
-        blocks = []
+        name = f"parquet-{tokenize(self.token(), columns, dtype)}"
+        rows, column = (delayed(it, pure=True, traverse=False) for it in (PieceRows, read_column))
+        X, y = [], []
         for i, piece in enumerate(self.pieces(len(columns))):
-            block = read(piece, list(columns), dtype, dask_key_name=f"{name}-{i}")
-            blocks.append(da.from_delayed(block, (piece.rows, len(columns)), dtype=dtype))
-        return da.concatenate(blocks)
+            block = rows(piece, list(features), dtype, dask_key_name=f"{name}-X-{i}")
+            X.append(da.from_delayed(block, (piece.rows, len(features)), dtype=dtype))
+            targets = column(piece, target, dtype, dask_key_name=f"{name}-y-{i}")
+            y.append(da.from_delayed(targets, (piece.rows,), dtype=dtype))
+        return Pair(da.concatenate(X), da.concatenate(y))
 
 
 def open_folder(path: Path) -> ParquetFolder:
@@ -141,22 +166,17 @@ def open_folder(path: Path) -> ParquetFolder:
     return folder
 
 
-def read_piece(piece: Piece, columns: Sequence[str], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Of shape (rows, columns), laid out by columns as in the file; what has no value becomes NaN."""
-    import pyarrow as pa
-    from pyarrow import compute, parquet
+def read_column(piece: Piece, name: str, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """One column of a piece."""
+    return np.concatenate([part.columns[0] for part in PieceRows(piece, [name], dtype).parts()], dtype=dtype)
 
-    out = np.empty((len(columns), piece.rows), dtype=dtype)
-    with parquet.ParquetFile(piece.file, memory_map=True) as file:
-        for row, name in zip(out, columns, strict=True):
-            # One at a time: beside the block itself no more than a column is in memory.
-            values = file.read_row_groups(piece.groups, columns=[name], use_threads=False).column(0)
-            done = 0
-            for part in values.slice(piece.start, piece.rows).chunks:
-                numbers = part if pa.types.is_floating(part.type) else compute.cast(part, pa.float64(), safe=False)
-                row[done : done + len(part)] = numbers.to_numpy(zero_copy_only=False)
-                done += len(part)
-    return out.T
+
+def _numbers(values: "pa.Array") -> NDArray[Any]:
+    import pyarrow as pa
+    from pyarrow import compute
+
+    floats = values if pa.types.is_floating(values.type) else compute.cast(values, pa.float64(), safe=False)
+    return np.asarray(floats.to_numpy(zero_copy_only=False))
 
 
 def write_rows(piece: Piece, rows: NDArray[np.intp], weights: NDArray[np.float64] | None, folder: str, target: str) -> int:
@@ -164,8 +184,14 @@ def write_rows(piece: Piece, rows: NDArray[np.intp], weights: NDArray[np.float64
     import pyarrow as pa
     from pyarrow import parquet
 
+    found, begin = [], 0
     with parquet.ParquetFile(piece.file, memory_map=True) as file:
-        table = file.read_row_groups(piece.groups, use_threads=False).slice(piece.start, piece.rows).take(rows)
+        at_once = max(1, PIECE_BYTES // (8 * len(file.schema_arrow)))
+        for batch in file.iter_batches(at_once, row_groups=piece.groups, use_threads=False):
+            low, high = np.searchsorted(rows, [begin, begin + len(batch)])
+            found.append(batch.take(pa.array(rows[low:high] - begin)))
+            begin += len(batch)
+    table = pa.Table.from_batches(found)
     name = str(Path(piece.file).relative_to(folder)) if piece.file != folder else Path(piece.file).name
     first: dict[str, Any] = {
         "row": pa.array(piece.row + rows),

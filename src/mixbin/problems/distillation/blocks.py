@@ -1,8 +1,8 @@
 """Candidate rows in blocks, one after the other: what a block computes, and how the answers of all blocks are put together.
 
 The same code serves blocks in this process and blocks on a cluster (see ``dask_rows``). A block is X and y of its rows, which
-stay as they are: they are centred and weighted a few at a time, in one buffer. Sums over blocks are made in a fixed order, a
-tree, so that their bits depend on the blocks and on nothing else.
+stay as they are, an array or in ``parts``: they are centred and weighted a few at a time, in one buffer. Sums over blocks are
+made in a fixed order, a tree, so that their bits depend on the blocks and on nothing else.
 """
 
 from abc import ABC, abstractmethod
@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from mixbin._digest import digest
 from mixbin._validate import Floats
 from mixbin.problem import Indices
+from mixbin.problems.distillation.parts import Block, Columns, InParts, Numbers, columns_of, parts_of
 
 T = TypeVar("T")
-Block = NDArray[np.floating]
 
 BUFFER_ENTRIES = 2**17
 """So many numbers are centred and weighted at a time: they stay in the cache between two products."""
@@ -53,33 +53,49 @@ class Survey(NamedTuple):
 
 def weights_of(v: Floats) -> Weights | None:
     """The weights of one block; None where no row has one, few numbers where few rows have one."""
-    rows = np.flatnonzero(v)
-    if not rows.size:
+    with_weight = np.count_nonzero(v)
+    if not with_weight:
         return None
-    return Weights(v) if 2 * rows.size >= v.size else Weights(v[rows], rows.astype(np.int32))
+    if 2 * with_weight >= v.size:
+        return Weights(v)
+    rows = np.flatnonzero(v)
+    return Weights(v[rows], rows.astype(np.int32))
 
 
 def survey(X: Any, y: Any, names: tuple[str, str] = ("X", "y")) -> Survey:
     """Rows, columns and finiteness of a block; the mean and the spread of its columns."""
-    X, y = np.asarray(X), np.asarray(y)
-    y = y if y.ndim == 2 else y[:, None]
-    nothing = np.zeros(X.shape[1] + y.shape[1])
-    wrong = _wrong(names[0], X) or _wrong(names[1], y)
-    if wrong or not len(X) or len(X) != len(y):
-        return Survey(len(X), len(y), wrong, nothing, nothing, 0)
-    mean = np.concatenate([part.mean(axis=0, dtype=np.float64) for part in (X, y)])
-    squares = np.zeros_like(mean)
-    for _, block in _centred(X, y, mean):
-        squares += np.einsum("ij,ij->j", block, block)
-    return Survey(len(X), len(y), None, mean, squares, X.nbytes + y.nbytes)
+    X, y = X if isinstance(X, InParts) else np.asarray(X), np.asarray(y)
+    if not len(X) or len(X) != len(y):
+        nothing = np.zeros(X.shape[1] + (y.shape[1] if y.ndim == 2 else 1))
+        return Survey(len(X), len(y), None, nothing, nothing, 0)
+    parts = []
+    for x, targets, rows in parts_of(X, y if y.ndim == 2 else y[:, None]):
+        wrong = _wrong(names[0], x, rows.start) or _wrong(names[1], targets, rows.start)
+        if wrong:
+            return Survey(len(X), len(y), wrong, np.zeros(0), np.zeros(0), 0)
+        mean = np.concatenate([_mean(x), targets.mean(axis=0, dtype=np.float64)])
+        squares = np.zeros_like(mean)
+        for block in _centred(x, targets, mean):
+            squares += np.einsum("ij,ij->j", block, block)
+        parts.append(Survey(len(x), len(x), None, mean, squares, 0))
+    mean, variances = surveyed(parts)
+    return Survey(len(X), len(y), None, mean, variances * len(X), X.nbytes + y.nbytes)
 
 
-def _wrong(name: str, x: NDArray[Any]) -> str | None:
-    if x.dtype.kind not in "buif":
-        return f"{name} must be numbers, got dtype {x.dtype}"
-    if x.size and not (np.isfinite(x.min()) and np.isfinite(x.max())):
-        row, column = np.argwhere(~np.isfinite(x))[0]
-        return f"{name} must be finite, got {x[row, column]} in its row {row}, column {column}"
+def _mean(X: Any) -> Floats:
+    if isinstance(X, Columns):
+        return np.array([column.mean(dtype=np.float64) for column in X.columns])
+    return np.asarray(X.mean(axis=0, dtype=np.float64))
+
+
+def _wrong(name: str, x: Any, begin: int) -> str | None:
+    columns = x.columns if isinstance(x, Columns) else [x]
+    for it in columns:
+        if it.dtype.kind not in "buif":
+            return f"{name} must be numbers, got dtype {it.dtype}"
+        if it.size and not (np.isfinite(it.min()) and np.isfinite(it.max())):
+            row, column = np.argwhere(~np.isfinite(table := np.asarray(x)))[0]
+            return f"{name} must be finite, got {table[row, column]} in its row {begin + row}, column {column}"
     return None
 
 
@@ -95,12 +111,12 @@ def surveyed(parts: Sequence[Survey]) -> tuple[Floats, Floats]:
     return mean, squares / n
 
 
-def moments(X: Block, y: Block, weights: Weights, centre: Floats) -> Moments:
+def moments(X: Block, y: Floats, weights: Weights, centre: Floats) -> Moments:
     """Of a block: each few rows are centred on their own mean, so that no outer product of means is subtracted."""
     roots, made, done = np.sqrt(weights.values), None, 0
-    for count, block in _centred(X, y, centre, weights.rows):
-        part = slice(done, done + count)
-        done += count
+    for block in _centred(X, y, centre, weights.rows):
+        part = slice(done, done + len(block))
+        done = part.stop
         total = float(weights.values[part].sum())
         if total > 0:
             mean = weights.values[part] @ block / total
@@ -129,33 +145,33 @@ def _added(a: Moments, b: Moments) -> Moments:
     return Moments(total, a.mean + share * gap, scatter)
 
 
-def gradient(X: Block, y: Block, K: Floats, A: Floats, offset: Floats, mean: Floats) -> Floats:
+def gradient(X: Block, y: Floats, K: Floats, A: Floats, offset: Floats, mean: Floats) -> Floats:
     """(K zhat)' (A zhat - offset) for the rows of a block: two thin products."""
     e, out, done = len(K), np.empty(len(X)), 0
     thin = np.vstack([K, A])
-    for count, block in _centred(X, y, mean):
+    for block in _centred(X, y, mean):
         both = thin @ block.T
         both[e:] -= offset[:, None]
-        out[done : done + count] = np.einsum("ij,ij->j", both[:e], both[e:])
-        done += count
+        np.einsum("ij,ij->j", both[:e], both[e:], out=out[done : done + len(block)])
+        done += len(block)
     return out
 
 
-def images(X: Block, y: Block, thin: Floats, mean: Floats) -> Floats:
+def images(X: Block, y: Floats, thin: Floats, mean: Floats) -> Floats:
     """``thin @ zhat`` for the rows of a block."""
-    return np.hstack([thin @ block.T for _, block in _centred(X, y, mean)])
+    return np.hstack([thin @ block.T for block in _centred(X, y, mean)])
 
 
-def taken(X: Block, y: Block, rows: Indices, mean: Floats) -> Floats:
-    """Zhat of these rows of a block."""
-    return np.asarray(np.column_stack([X[rows], y[rows]]) - mean)
+def taken(X: Block, y: Floats, rows: Indices, mean: Floats) -> Floats:
+    """Zhat of these rows of a block, which are in order."""
+    return np.vstack([block.copy() for block in _centred(X, y, mean, rows)])
 
 
-def triangle(X: Block, y: Block, centre: Floats) -> Floats:
+def triangle(X: Block, y: Floats, centre: Floats) -> Floats:
     """R of the rows (1, z): its first row holds the mean, the others are the R factor of the centred rows."""
     R = np.empty((0, len(centre) + 1))
-    for count, block in _centred(X, y, centre):
-        R = stacked([R, np.hstack([np.ones((count, 1)), block])])
+    for block in _centred(X, y, centre):
+        R = stacked([R, np.hstack([np.ones((len(block), 1)), block])])
     return R
 
 
@@ -170,20 +186,26 @@ def summary_of(R: Floats) -> tuple[Floats, Floats, int]:
     return R[0, 1:] / R[0, 0], R[1:, 1:] / np.sqrt(n), n
 
 
-def _centred(X: Block, y: Block, shift: Floats, rows: NDArray[np.int32] | None = None) -> Iterator[tuple[int, Floats]]:
-    """(how many, z - shift) for these rows or all of them, a few at a time in one buffer that keeps the layout of X."""
-    y = y if y.ndim == 2 else y[:, None]
-    d, columns = X.shape[1], len(shift)
-    n = len(X) if rows is None else len(rows)
-    step = min(n, max(columns, BUFFER_ENTRIES // columns))
-    by_columns = X.flags.f_contiguous and not X.flags.c_contiguous
-    buffer = np.empty((step, columns), order="F" if by_columns else "C")
-    for start in range(0, n, step):
-        part = slice(start, start + step) if rows is None else rows[start : start + step]
-        block = buffer[: min(step, n - start)]
-        np.subtract(X[part], shift[:d], out=block[:, :d])
-        np.subtract(y[part], shift[d:], out=block[:, d:])
-        yield len(block), block
+def _centred(X: Block | Columns, y: Numbers, shift: Floats, rows: NDArray[np.integer] | None = None) -> Iterator[Floats]:
+    """Z - shift of these rows, which are in order, or of all; a few at a time in one buffer that keeps the layout of X."""
+    y, d, columns = y if y.ndim == 2 else y[:, None], X.shape[1], len(shift)
+    most = max(columns, BUFFER_ENTRIES // columns)
+    buffer: Floats | None = None
+    for x, targets, place in parts_of(X, y):
+        some = None if rows is None else rows[slice(*np.searchsorted(rows, [place.start, place.stop]))] - place.start
+        n, by_columns = len(x) if some is None else len(some), columns_of(x)
+        if buffer is None or len(buffer) < min(n, most):
+            buffer = np.empty((min(n, most), columns), order="C" if by_columns is None else "F")
+        for start in range(0, n, most):
+            part = slice(start, min(n, start + most)) if some is None else some[start : start + most]
+            block = buffer[: min(most, n - start)]
+            if by_columns is None:
+                np.subtract(x[part], shift[:d], out=block[:, :d])
+            else:
+                for column, out, by in zip(by_columns, block.T, shift[:d], strict=False):
+                    np.subtract(column[part], by, out=out)
+            np.subtract(targets[part], shift[d:], out=block[:, d:])
+            yield block
 
 
 def tree(parts: Sequence[T], merge: Callable[[list[T]], T]) -> T:
@@ -253,7 +275,7 @@ class BlockRows(ABC):
 class LocalBlocks(BlockRows):
     """Blocks of arrays in this process: to the bit what the same blocks give on a cluster."""
 
-    def __init__(self, X: Block, y: Floats, chunks: Sequence[int]) -> None:
+    def __init__(self, X: Floats, y: Floats, chunks: Sequence[int]) -> None:
         ends = np.cumsum(chunks)[:-1]
         self._blocks = list(zip(np.split(X, ends), np.split(y, ends), strict=True))
         super().__init__([survey(*block) for block in self._blocks])

@@ -9,14 +9,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mixbin._validate import Floats
 from mixbin.errors import ClusterLost, InvalidInput
-from mixbin.problems.distillation.blocks import BlockRows, Survey, Weights, stacked, summary_of, survey, tree, triangle
+from mixbin.problems.distillation.blocks import WIDTH, BlockRows, Survey, Weights, stacked, summary_of, survey, tree, triangle
+from mixbin.problems.distillation.parts import InParts
 
 log = logging.getLogger("mixbin")
 
@@ -30,8 +31,12 @@ TRIES = 5
 """A pass is begun so often when workers die under it."""
 NOTICED = 1.0
 """Seconds until a lost scheduler is known to be lost."""
-AT_ONCE = 8
-"""What so many blocks need or give is sent and fetched together."""
+TASKS = 4
+"""Each thread of a worker has at least so many tasks in a pass, so that all end at about the same time."""
+
+
+SHARED = {-1, -2}
+"""The blocks that need something, where it is more than one."""
 
 
 def is_dask(value: object) -> TypeGuard[Any]:
@@ -51,6 +56,88 @@ class BadBlock(InvalidInput):
         self.block = block
 
 
+class Recipe:
+    """How X and y of a block are made from its inputs: a small graph, followed within one task."""
+
+    def __init__(self, graph: dict[Any, Any], inputs: list[Any], outputs: tuple[Any, Any]) -> None:
+        self.graph, self.inputs, self.outputs = graph, inputs, outputs
+
+    def follow(self, inputs: Sequence[Any]) -> tuple[Any, Any]:
+        """X and y."""
+        import dask
+
+        X, y = dask.get(self.graph | dict(zip(self.inputs, inputs, strict=True)), list(self.outputs))
+        return X, y
+
+
+class Source(NamedTuple):
+    """Where X and y of a block come from: they are the inputs, or made from them by the recipe."""
+
+    recipe: Recipe | None
+    inputs: list[Any]
+
+
+Wanted = tuple[Source, tuple[Any, ...]]
+"""A block, and what its task is given beside it."""
+
+
+def _sources(X: Any, y: Any) -> list[Source]:
+    """For each block, what is done for it alone in its recipe, and what other blocks need as well among its inputs.
+
+    A task for every step would keep the scheduler busy and the workers waiting.
+    """
+    from dask.core import flatten, get_deps, toposort
+    from dask.delayed import Delayed
+    from distributed import futures_of
+
+    if futures_of((X, y)):
+        return [
+            Source(None, list(it)) for it in zip(*(it.to_delayed(optimize_graph=False).ravel() for it in (X, y)), strict=True)
+        ]
+    graph = X.dask.to_dict() | y.dask.to_dict()
+    outputs = list(zip(flatten(X.__dask_keys__()), flatten(y.__dask_keys__()), strict=True))
+    needs, users = get_deps(graph)
+    of = {key: {number} for number, keys in enumerate(outputs) for key in keys}
+    for key in reversed(toposort(graph, dependencies=needs)):
+        blocks = of.get(key, set()).union(*(of[user] for user in users[key] if user in of))
+        if blocks:
+            of[key] = blocks if len(blocks) == 1 else SHARED
+    recipes = [dict[Any, Any]() for _ in outputs]
+    inputs = [dict[Any, Any]() for _ in outputs]
+    for key, blocks in of.items():
+        if blocks is not SHARED:
+            (number,) = blocks
+            recipes[number][key] = graph[key]
+            inputs[number] |= {need: Delayed(need, graph) for need in needs[key] if of[need] is SHARED}
+    return [
+        Source(Recipe(recipe, list(given), keys), list(given.values()))
+        for recipe, given, keys in zip(recipes, inputs, outputs, strict=True)
+    ]
+
+
+def _applied(
+    function: Callable[..., Any],
+    merge: Callable[[list[Any]], Any] | None,
+    recipes: Sequence[Recipe | None],
+    arguments: Sequence[tuple[Any, ...]],
+    weights: Any,
+    *inputs: Any,
+) -> list[Any]:
+    """A task: ``function`` of some blocks, each with its arguments."""
+    found, given = [], iter(inputs)
+    for i, recipe in enumerate(recipes):
+        first = () if weights is None else (weights[i],)
+        X, y = (next(given), next(given)) if recipe is None else recipe.follow([next(given) for _ in recipe.inputs])
+        found.append(function(X, y, *first, *arguments[i]))
+    return found if merge is None else _merged(merge, [found])
+
+
+def _merged(merge: Callable[[list[Any]], Any], lists: Sequence[list[Any]]) -> list[Any]:
+    """A node of the tree: one, from what several tasks have found."""
+    found = [it for part in lists for it in part]
+    return [merge(found) if len(found) > 1 else found[0]]
+
+
 class DaskBlocks:
     """Two Dask arrays as ``dask_tables`` gives them, block by block, and the cluster that holds them.
 
@@ -61,7 +148,7 @@ class DaskBlocks:
         from dask.base import get_scheduler, tokenize
         from distributed import Client
 
-        self.names, self._blocks = names, list[tuple[Any, Any]]()
+        self.names, self._blocks = names, list[Source]()
         self.token = str(tokenize(table, targets))
         self._get = get_scheduler(collections=[table]) or table.__dask_scheduler__
         client = getattr(self._get, "__self__", None)
@@ -89,10 +176,11 @@ class DaskBlocks:
         """Persist both where there is room for them; what has been persisted before stays where it is."""
         import dask
 
-        self.kept = size <= FITS * self._memory() or (self.client is not None and _persisted(table) and _persisted(targets))
-        if not self.kept:
+        before = self.client is not None and _persisted(table) and _persisted(targets)
+        self.kept = before or size <= FITS * self._memory()
+        if before or not self.kept:
             return table, targets
-        table, targets = dask.persist(table, targets, scheduler=self._get)
+        table, targets = dask.persist(table.map_blocks(_held, meta=table._meta), targets, scheduler=self._get)
         return table, targets
 
     def _memory(self) -> float:
@@ -111,8 +199,7 @@ class DaskBlocks:
         self._tables = table, targets
         # Optimised together and not fused: what X and y of a block are both made of, a file say, would be read once for each.
         with dask.config.set({"optimization.fuse.active": False}):
-            X, y = (it.to_delayed(optimize_graph=False).ravel() for it in dask.optimize(table, targets))
-        self._blocks = list(zip(X, y, strict=True))
+            self._blocks = _sources(*dask.optimize(table, targets))
         self._sizes = [0] * len(self._blocks)
 
     def _surveyed(self) -> list[Survey]:
@@ -184,30 +271,41 @@ class DaskBlocks:
         _give_back()
 
     def _compute(
-        self,
-        function: Callable[..., Any],
-        merge: Callable[[list[Any]], Any] | None,
-        wanted: Sequence[tuple[tuple[Any, Any], tuple[Any, ...]]],
+        self, function: Callable[..., Any], merge: Callable[[list[Any]], Any] | None, wanted: Sequence[Wanted]
     ) -> Iterator[Any]:
+        """Tasks of a few blocks each, begun a few at a time: workers compute while the client still sends what others need."""
         import dask
 
-        given: list[Any] = [args for _, args in wanted]
-        if self.client is not None and given[0] and isinstance(given[0][0], Weights):
-            # Straight to the workers: in the graph they would all go through the scheduler.
-            weights = [args[0] for args in given]
-            parts_of = (weights[i : i + AT_ONCE] for i in range(0, len(weights), AT_ONCE))
-            sent = [future for part in parts_of for future in self.client.scatter(part, hash=False)]
-            given = [(future, *args[1:]) for future, args in zip(sent, given, strict=True)]
-        apply = dask.delayed(function, pure=False, traverse=False)
-        parts = [apply(*block, *args) for (block, _), args in zip(wanted, given, strict=True)]
+        apply, node = (dask.delayed(it, pure=False, traverse=False) for it in (_applied, _merged))
+        size = self._task_size(len(wanted))
+        tasks = []
+        for i in range(0, len(wanted), size):
+            sources, arguments = zip(*wanted[i : i + size], strict=True)
+            weights = None
+            if isinstance(next(iter(arguments[0]), None), Weights):
+                weights, arguments = [it[0] for it in arguments], tuple(it[1:] for it in arguments)
+                if self.client is not None:  # straight to a worker: in a graph the scheduler would have to unpack them
+                    (weights,) = self.client.scatter([weights], hash=False)
+            recipes, inputs = [source.recipe for source in sources], [it for source in sources for it in source.inputs]
+            task = apply(function, merge if size == WIDTH else None, recipes, list(arguments), weights, *inputs)
+            tasks.append(task if self.client is None else self.client.compute(task))
         if merge is not None:
-            parts = [tree(parts, dask.delayed(merge, pure=False))]
+            if size < WIDTH:
+                tasks = [node(merge, tasks[i : i + WIDTH // size]) for i in range(0, len(tasks), WIDTH // size)]
+            tasks = [tree(tasks, lambda parts: node(merge, parts))]
         if self.client is None:
-            yield from dask.compute(*parts, scheduler=self._get)
-            return
-        futures = self.client.compute(parts)
-        for i in range(0, len(futures), AT_ONCE):
-            yield from self.client.gather(futures[i : i + AT_ONCE])
+            tasks = dask.compute(*tasks, scheduler=self._get)
+        elif merge is not None:
+            tasks = [self.client.compute(tasks[0])]
+        for task in tasks:
+            yield from task if self.client is None else self.client.gather(task)
+
+    def _task_size(self, blocks: int) -> int:
+        """Blocks in a task, a power of 2: each task has its price. What is kept in memory stays where it is, one in each."""
+        if self.client is None or self.kept:
+            return 1
+        threads = sum(self.client.nthreads().values()) or 1
+        return int(2 ** np.floor(np.log2(np.clip(blocks / (TASKS * threads), 1, WIDTH))))
 
 
 class DaskRows(BlockRows):
@@ -249,9 +347,16 @@ def rows_where(table: Any, mask: NDArray[np.bool_]) -> Any:
     return da.concatenate(parts)
 
 
-def _kept(block: NDArray[Any], bits: NDArray[np.uint8]) -> NDArray[Any]:
+def _held(block: Any) -> Any:
+    """A block in memory."""
+    return block.held() if isinstance(block, InParts) else block
+
+
+def _kept(block: Any, bits: NDArray[np.uint8]) -> Any:
     """Some rows of a block, in the layout that it has."""
     mask = np.unpackbits(bits, count=len(block)).view(np.bool_)
+    if isinstance(block, InParts):
+        return block.where(mask)
     return np.compress(mask, block.T, axis=-1).T if block.flags.f_contiguous else block[mask]
 
 
