@@ -278,6 +278,9 @@ class DaskBlocks:
 
         apply, node = (dask.delayed(it, pure=False, traverse=False) for it in (_applied, _merged))
         size = self._task_size(len(wanted))
+        shared = {it.key: it for source, _ in wanted if source.recipe is not None for it in source.inputs}
+        if self.client is not None and shared:  # held through the pass, since not all tasks are known from its beginning
+            shared = dict(zip(shared, self.client.compute(list(shared.values())), strict=True))
         tasks = []
         for i in range(0, len(wanted), size):
             sources, arguments = zip(*wanted[i : i + size], strict=True)
@@ -286,7 +289,8 @@ class DaskBlocks:
                 weights, arguments = [it[0] for it in arguments], tuple(it[1:] for it in arguments)
                 if self.client is not None:  # straight to a worker: in a graph the scheduler would have to unpack them
                     (weights,) = self.client.scatter([weights], hash=False)
-            recipes, inputs = [source.recipe for source in sources], [it for source in sources for it in source.inputs]
+            recipes = [source.recipe for source in sources]
+            inputs = [shared.get(it.key, it) for source in sources for it in source.inputs]
             task = apply(function, merge if size == WIDTH else None, recipes, list(arguments), weights, *inputs)
             tasks.append(task if self.client is None else self.client.compute(task))
         if merge is not None:

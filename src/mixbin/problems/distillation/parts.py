@@ -104,7 +104,8 @@ def parts_of(X: Block | Columns, y: Numbers) -> Iterator[tuple[Numbers | Columns
     for part in X.parts():
         rows = slice(begin, begin + len(part))
         begin = rows.stop
-        yield part, y[rows], rows
+        if len(part):
+            yield part, y[rows], rows
 
 
 def columns_of(X: Numbers | Columns) -> Sequence[Numbers] | None:
