@@ -53,7 +53,7 @@ def test_line_search_is_exact_on_quadratics():
         before, d = objective.problem.n_evaluations, state.target - state.theta
         after = FrankWolfe().step(objective, state)
         assert objective.problem.n_evaluations - before <= 2
-        exact = min(1.0, -(state.slope @ d) / (d @ problem.function.Q @ d))
+        exact = min(1.0, -(objective.slope(state.grad_theta, state.theta) @ d) / (d @ problem.function.Q @ d))
         assert after.step == pytest.approx(exact, rel=1e-9)
         state = after
 

@@ -77,7 +77,10 @@ class ParquetFolder:
     @cached_property
     def head(self) -> tables.Table:
         """The table without its rows, to look columns up in."""
-        return tables.Table(self.path, True, False, self.schemas[0].empty_table())
+        import pyarrow as pa
+
+        # Not ``empty_table``, which would import pandas for it: 50 MB.
+        return tables.Table(self.path, True, False, pa.Table.from_batches([], self.schemas[0]))
 
     def __len__(self) -> int:
         return sum(data.num_rows for data in self.metadata)

@@ -292,7 +292,7 @@ class Run:
         assert at.state is not None
         # From here on only its lam and what is warm are asked for; of a large theta every copy counts.
         nothing = np.empty(0)
-        at.state, at.theta_before = replace(at.state, theta=nothing, grad_theta=nothing, slope=nothing), None
+        at.state, at.theta_before = replace(at.state, theta=nothing, grad_theta=nothing), None
         at.phase = "fix" if theta.dtype == np.bool_ else "cold"
 
     def _fix(self) -> None:

@@ -23,8 +23,6 @@ class State:
     phi: float
     grad_theta: Floats
     grad_lam: Floats
-    slope: Floats
-    """The gradient of G + phi/eps in theta, at the eps of the last ``init`` or ``reweight``."""
     warm: Warm
     step: float = 0.0
     """The step size in theta that led here."""
@@ -73,10 +71,10 @@ def first_point(objective: Objective, theta: Floats, lam: Floats, warm: Warm | N
     got = objective.evaluate(theta, lam, warm)
     if not np.isfinite(got.value):
         raise NoFiniteValue(f"theta0 and lam0 give the value {got.value}; start from a point where the model can be trained")
-    return point(objective, theta, lam, got, phi)
+    return point(theta, lam, got, phi)
 
 
-def point(objective: Objective, theta: Floats, lam: Floats, got: Evaluation, phi: float) -> State:
+def point(theta: Floats, lam: Floats, got: Evaluation, phi: float) -> State:
     """The state at a point that was evaluated with gradients."""
     assert got.grad_theta is not None
     assert got.grad_lam is not None
@@ -87,7 +85,6 @@ def point(objective: Objective, theta: Floats, lam: Floats, got: Evaluation, phi
         phi=phi,
         grad_theta=got.grad_theta,
         grad_lam=got.grad_lam,
-        slope=objective.slope(got.grad_theta, theta),
         warm=got.warm,
         info=got.info,
     )
@@ -95,6 +92,6 @@ def point(objective: Objective, theta: Floats, lam: Floats, got: Evaluation, phi
 
 def first_steps(objective: Objective, at: State) -> tuple[float, float]:
     """First step sizes: theta moves by at most 1, lam by a tenth of its range."""
-    scale = objective.scale(at.slope)
+    scale = objective.scale(objective.slope(at.grad_theta, at.theta))
     lam_scale = float(np.abs(at.grad_lam).max()) if at.grad_lam.size else 0.0
     return 1.0 / scale if scale > 0 else 1.0, FIRST_LAM_MOVE / lam_scale if lam_scale > 0 else 1.0

@@ -74,9 +74,8 @@ class FrankWolfe:
         return _aimed(objective, replace(at, step=t), state.largest_gap, step_lam)
 
     def reweight(self, objective: Objective, state: FrankWolfeState) -> FrankWolfeState:
-        """A new eps: the slope from the stored gradient, and where it points."""
-        there = replace(state, slope=objective.slope(state.grad_theta, state.theta), converged=False)
-        return _aimed(objective, there, state.largest_gap, state.step_lam)
+        """A new eps: the slope now points elsewhere."""
+        return _aimed(objective, replace(state, converged=False), state.largest_gap, state.step_lam)
 
     def done(self, objective: Objective, state: FrankWolfeState) -> bool:
         """The gap has closed, or both line searches have met rounding."""
@@ -85,11 +84,10 @@ class FrankWolfe:
 
 def _aimed(objective: Objective, at: State, largest_gap: float, step_lam: float) -> FrankWolfeState:
     """The state at a point, with its target and its gap."""
-    target = objective.oracle_theta(at.slope)
+    slope = objective.slope(at.grad_theta, at.theta)
+    target = objective.oracle_theta(slope)
     # In the unit box of lam the oracle's answer is 0 or 1, entry by entry.
-    gap = float(np.vdot(at.slope, at.theta - target)) + float(
-        np.maximum(at.grad_lam * at.lam, at.grad_lam * (at.lam - 1.0)).sum()
-    )
+    gap = float(np.vdot(slope, at.theta - target)) + float(np.maximum(at.grad_lam * at.lam, at.grad_lam * (at.lam - 1.0)).sum())
     own = {"target": target, "gap": gap, "largest_gap": max(largest_gap, gap), "step_lam": step_lam}
     return FrankWolfeState(**{**vars(at), **own})
 
@@ -100,7 +98,7 @@ def _search(objective: Objective, at: State, theta: Floats, lam: Floats) -> tupl
     The minimum is that of the parabola through the slopes at both ends, exact for quadratics. None when nothing falls.
     """
     d_theta, d_lam = theta - at.theta, lam - at.lam
-    descent = float(np.vdot(at.slope, d_theta)) + float(np.vdot(at.grad_lam, d_lam))
+    descent = float(np.vdot(objective.slope(at.grad_theta, at.theta), d_theta)) + float(np.vdot(at.grad_lam, d_lam))
     if not descent < 0:
         return None
     now = lowest = objective.total(at.value, at.phi)
@@ -110,9 +108,9 @@ def _search(objective: Objective, at: State, theta: Floats, lam: Floats) -> tupl
         got = objective.evaluate(theta, lam, at.warm)
         shorter = 0.1
         if np.isfinite(got.value):
-            there = point(objective, theta, lam, got, objective.phi(theta))
+            there = point(theta, lam, got, objective.phi(theta))
             total = objective.total(there.value, there.phi)
-            end = float(np.vdot(there.slope, d_theta)) + float(np.vdot(there.grad_lam, d_lam))
+            end = float(np.vdot(objective.slope(there.grad_theta, theta), d_theta)) + float(np.vdot(there.grad_lam, d_lam))
             if total <= now + SUFFICIENT * t * descent and total < lowest:
                 best, lowest = (t, there), total
             if best is not None and (t < 1.0 or end <= 0):

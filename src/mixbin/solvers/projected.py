@@ -66,13 +66,13 @@ class ProjectedGradient:
 
         A fixed step is halved only where G is infinite.
         """
-        now = objective.total(state.value, state.phi)
+        now, slope = objective.total(state.value, state.phi), objective.slope(state.grad_theta, state.theta)
         shrink = 1.0
         while True:
-            theta = objective.project_theta(state.theta - shrink * state.step_theta * state.slope)
+            theta = objective.project_theta(state.theta - shrink * state.step_theta * slope)
             lam = objective.project_lam(state.lam - shrink * state.step_lam * state.grad_lam)
             d_theta, d_lam = theta - state.theta, lam - state.lam
-            descent = float(np.vdot(state.slope, d_theta)) + float(np.vdot(state.grad_lam, d_lam))
+            descent = float(np.vdot(slope, d_theta)) + float(np.vdot(state.grad_lam, d_lam))
             if not descent < 0:
                 return replace(state, converged=True)
             got = objective.evaluate(theta, lam, state.warm)
@@ -85,16 +85,15 @@ class ProjectedGradient:
                 return replace(state, converged=True)
         longer = 1.0 if self.step_size is not None else min(2.0 * shrink, 1e100 / state.step_theta)
         return ProjectedState(
-            **vars(point(objective, theta, lam, got, phi)) | {"step": shrink * state.step_theta},
+            **vars(point(theta, lam, got, phi)) | {"step": shrink * state.step_theta},
             step_theta=longer * state.step_theta,
             step_lam=longer * state.step_lam,
             move=float(np.sqrt(np.vdot(d_theta, d_theta) + np.vdot(d_lam, d_lam))),
         )
 
     def reweight(self, objective: Objective, state: ProjectedState) -> ProjectedState:
-        """A new eps: the slope from the stored gradient."""
-        slope = objective.slope(state.grad_theta, state.theta)
-        return replace(state, slope=slope, move=np.inf, converged=False)
+        """A new eps."""
+        return replace(state, move=np.inf, converged=False)
 
     def done(self, objective: Objective, state: ProjectedState) -> bool:
         """The steps have become negligible, or the line search has met rounding."""

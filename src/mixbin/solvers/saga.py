@@ -105,7 +105,7 @@ class Saga:
         flat = table_theta.reshape(n_rows, theta.size)
         largest = int(np.argmax(np.einsum("ij,ij->i", flat, flat)))
         return SagaState(
-            **sampled(point(objective, theta, lam, whole, objective.phi(theta)), rng),
+            **sampled(point(theta, lam, whole, objective.phi(theta)), rng),
             table_theta=table_theta,
             table_lam=table_lam,
             values=values,
@@ -169,8 +169,8 @@ class Saga:
         )
 
     def reweight(self, objective: Objective, state: SagaState) -> SagaState:
-        """A new eps: the slope from the stored gradient; the table knows nothing of eps."""
-        return reweighted(objective, state)
+        """A new eps, of which the table knows nothing."""
+        return reweighted(state)
 
     def done(self, objective: Objective, state: SagaState) -> bool:
         """A whole pass has moved next to nothing, or every step leads to infinite values."""

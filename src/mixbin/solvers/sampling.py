@@ -96,9 +96,9 @@ def sampled(at: State, rng: np.random.Generator) -> dict[str, Any]:
     }
 
 
-def reweighted(objective: Objective, state: P) -> P:
+def reweighted(state: P) -> P:
     """The state after a change of eps: the curvature of G is still the same."""
-    return replace(state, slope=objective.slope(state.grad_theta, state.theta), move=np.inf, converged=False)
+    return replace(state, move=np.inf, converged=False)
 
 
 def calmly(one_pass: Callable[[float], P | None], state: P) -> P:
@@ -136,7 +136,6 @@ class Walk:
             "phi": objective.phi(self.theta),
             "grad_theta": grad_theta,
             "grad_lam": grad_lam,
-            "slope": objective.slope(grad_theta, self.theta),
             "warm": self.warm,
             "n_passes": self.first.n_passes + 1,
             "move": float(np.hypot(self.reach_theta, self.reach_lam)),

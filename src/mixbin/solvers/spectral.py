@@ -56,28 +56,29 @@ class SpectralGradient:
 
     def step(self, objective: Objective, state: SpectralState) -> SpectralState:
         """Along the projected direction, as far as the line search allows; then new spectral steps."""
-        target = state.slope * -state.step_theta
+        slope = objective.slope(state.grad_theta, state.theta)
+        target = slope * -state.step_theta
         target += state.theta
         target = objective.project_theta(target)
         d_theta = target - state.theta
         lam_target = objective.project_lam(state.lam - state.step_lam * state.grad_lam)
         d_lam = lam_target - state.lam
-        along_theta, along_lam = float(np.vdot(state.slope, d_theta)), float(np.vdot(state.grad_lam, d_lam))
+        along_theta, along_lam = float(np.vdot(slope, d_theta)), float(np.vdot(state.grad_lam, d_lam))
         descent = along_theta + along_lam
         if not descent < 0:
             return replace(state, converged=True, move=0.0)
 
         # Handed over, not shared: of a large theta every copy counts, and only the first trial needs this one.
         first = [target]
-        del target
+        del target, slope
         found = self._search(objective, state, first, d_theta, lam_target, d_lam, descent)
         if found is None:
             return replace(state, converged=True)
         t, theta, lam, got, phi = found
-        there = point(objective, theta, lam, got, phi)
+        there = point(theta, lam, got, phi)
         # s'y = t d'(slope_new - slope_old): the dot products are there already, y itself is never formed.
         dd_theta, dd_lam = float(np.vdot(d_theta, d_theta)), float(np.vdot(d_lam, d_lam))
-        bend_theta = float(np.vdot(there.slope, d_theta)) - along_theta
+        bend_theta = float(np.vdot(objective.slope(there.grad_theta, theta), d_theta)) - along_theta
         bend_lam = float(np.vdot(there.grad_lam, d_lam)) - along_lam
         return SpectralState(
             **vars(there) | {"step": t * state.step_theta},
@@ -117,14 +118,8 @@ class SpectralGradient:
             theta += state.theta
 
     def reweight(self, objective: Objective, state: SpectralState) -> SpectralState:
-        """A new eps: the slope from the stored gradient, and a history of this point alone."""
-        return replace(
-            state,
-            slope=objective.slope(state.grad_theta, state.theta),
-            history=np.array([[state.value, state.phi]]),
-            move=np.inf,
-            converged=False,
-        )
+        """A new eps: a history of this point alone."""
+        return replace(state, history=np.array([[state.value, state.phi]]), move=np.inf, converged=False)
 
     def done(self, objective: Objective, state: SpectralState) -> bool:
         """The steps have become negligible, or the line search has met rounding."""

@@ -124,7 +124,7 @@ class StochasticGradient:
 
     def reweight(self, objective: Objective, state: StochasticState) -> StochasticState:
         """A new eps: the slope from the stored gradient, and the schedule anew."""
-        return replace(reweighted(objective, state), age=0)
+        return replace(reweighted(state), age=0)
 
     def done(self, objective: Objective, state: StochasticState) -> bool:
         """A whole pass has moved next to nothing, or every step leads to infinite values."""
