@@ -173,9 +173,11 @@ def local_workers(workers: int | None, memory_limit: str | None, threads: int | 
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     n = workers or cores
-    # Dask looks a hundred times a second at what each worker is doing, which nobody asks for here and slows tasks down.
+    # Dask looks a hundred times a second at what each worker is doing and fifty times whether it still answers: nobody asks for
+    # it here, and on few cores it is felt.
+    quiet = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "1s"}
     with (
-        dask.config.set({"distributed.worker.profile.enabled": False}),
+        dask.config.set(quiet),
         LocalCluster(
             n_workers=n,
             threads_per_worker=threads or max(1, cores // n),
@@ -183,7 +185,7 @@ def local_workers(workers: int | None, memory_limit: str | None, threads: int | 
             dashboard_address=":0",
             silence_logs=logging.ERROR,
         ) as local,
-        Client(local) as client,
+        Client(local, direct_to_workers=True) as client,
     ):
         yield client
 

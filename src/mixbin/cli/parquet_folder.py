@@ -62,7 +62,8 @@ class PieceRows(InParts):
             for batch in file.iter_batches(
                 self._rows_at_once, row_groups=self.piece.groups, columns=self.columns, use_threads=False
             ):
-                yield Columns([_numbers(batch.column(name)) for name in self.columns])
+                columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+                yield Columns([_numbers(columns[name]) for name in self.columns])
 
 
 @dataclass(frozen=True, eq=False)

@@ -154,6 +154,7 @@ class DaskBlocks:
         client = getattr(self._get, "__self__", None)
         self.client: Client | None = client if isinstance(client, Client) else None
         self._address = None if self.client is None else self.client.scheduler.address
+        self._threads = 0 if self.client is None else sum(self.client.nthreads().values())
         self.bytes_read = self.passes = 0
         size = table.nbytes + targets.nbytes
         self.kept = False
@@ -306,10 +307,9 @@ class DaskBlocks:
 
     def _task_size(self, blocks: int) -> int:
         """Blocks in a task, a power of 2: each task has its price. What is kept in memory stays where it is, one in each."""
-        if self.client is None or self.kept:
+        if self._threads == 0 or self.kept:
             return 1
-        threads = sum(self.client.nthreads().values()) or 1
-        return int(2 ** np.floor(np.log2(np.clip(blocks / (TASKS * threads), 1, WIDTH))))
+        return int(2 ** np.floor(np.log2(np.clip(blocks / (TASKS * self._threads), 1, WIDTH))))
 
 
 class DaskRows(BlockRows):
