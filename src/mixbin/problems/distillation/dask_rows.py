@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from mixbin._validate import Floats
 from mixbin.errors import ClusterLost, InvalidInput
 from mixbin.problems.distillation.blocks import WIDTH, BlockRows, Survey, Weights, stacked, summary_of, survey, tree, triangle
+from mixbin.problems.distillation.dask_tasks import Source, Wanted, applied, merged, sources_of
 from mixbin.problems.distillation.parts import InParts
 
 log = logging.getLogger("mixbin")
@@ -35,10 +36,6 @@ TASKS = 4
 """Each thread of a worker has at least so many tasks in a pass, so that all end at about the same time."""
 
 
-SHARED = {-1, -2}
-"""The blocks that need something, where it is more than one."""
-
-
 def is_dask(value: object) -> TypeGuard[Any]:
     """Whether a value is a Dask collection; Dask is not imported for this."""
     if "dask" not in sys.modules:
@@ -54,88 +51,6 @@ class BadBlock(InvalidInput):
     def __init__(self, message: str, block: int) -> None:
         super().__init__(message)
         self.block = block
-
-
-class Recipe:
-    """How X and y of a block are made from its inputs: a small graph, followed within one task."""
-
-    def __init__(self, graph: dict[Any, Any], inputs: list[Any], outputs: tuple[Any, Any]) -> None:
-        self.graph, self.inputs, self.outputs = graph, inputs, outputs
-
-    def follow(self, inputs: Sequence[Any]) -> tuple[Any, Any]:
-        """X and y."""
-        import dask
-
-        X, y = dask.get(self.graph | dict(zip(self.inputs, inputs, strict=True)), list(self.outputs))
-        return X, y
-
-
-class Source(NamedTuple):
-    """Where X and y of a block come from: they are the inputs, or made from them by the recipe."""
-
-    recipe: Recipe | None
-    inputs: list[Any]
-
-
-Wanted = tuple[Source, tuple[Any, ...]]
-"""A block, and what its task is given beside it."""
-
-
-def _sources(X: Any, y: Any) -> list[Source]:
-    """For each block, what is done for it alone in its recipe, and what other blocks need as well among its inputs.
-
-    A task for every step would keep the scheduler busy and the workers waiting.
-    """
-    from dask.core import flatten, get_deps, toposort
-    from dask.delayed import Delayed
-    from distributed import futures_of
-
-    if futures_of((X, y)):
-        return [
-            Source(None, list(it)) for it in zip(*(it.to_delayed(optimize_graph=False).ravel() for it in (X, y)), strict=True)
-        ]
-    graph = X.dask.to_dict() | y.dask.to_dict()
-    outputs = list(zip(flatten(X.__dask_keys__()), flatten(y.__dask_keys__()), strict=True))
-    needs, users = get_deps(graph)
-    of = {key: {number} for number, keys in enumerate(outputs) for key in keys}
-    for key in reversed(toposort(graph, dependencies=needs)):
-        blocks = of.get(key, set()).union(*(of[user] for user in users[key] if user in of))
-        if blocks:
-            of[key] = blocks if len(blocks) == 1 else SHARED
-    recipes = [dict[Any, Any]() for _ in outputs]
-    inputs = [dict[Any, Any]() for _ in outputs]
-    for key, blocks in of.items():
-        if blocks is not SHARED:
-            (number,) = blocks
-            recipes[number][key] = graph[key]
-            inputs[number] |= {need: Delayed(need, graph) for need in needs[key] if of[need] is SHARED}
-    return [
-        Source(Recipe(recipe, list(given), keys), list(given.values()))
-        for recipe, given, keys in zip(recipes, inputs, outputs, strict=True)
-    ]
-
-
-def _applied(
-    function: Callable[..., Any],
-    merge: Callable[[list[Any]], Any] | None,
-    recipes: Sequence[Recipe | None],
-    arguments: Sequence[tuple[Any, ...]],
-    weights: Any,
-    *inputs: Any,
-) -> list[Any]:
-    """A task: ``function`` of some blocks, each with its arguments."""
-    found, given = [], iter(inputs)
-    for i, recipe in enumerate(recipes):
-        first = () if weights is None else (weights[i],)
-        X, y = (next(given), next(given)) if recipe is None else recipe.follow([next(given) for _ in recipe.inputs])
-        found.append(function(X, y, *first, *arguments[i]))
-    return found if merge is None else _merged(merge, [found])
-
-
-def _merged(merge: Callable[[list[Any]], Any], lists: Sequence[list[Any]]) -> list[Any]:
-    """A node of the tree: one, from what several tasks have found."""
-    found = [it for part in lists for it in part]
-    return [merge(found) if len(found) > 1 else found[0]]
 
 
 class DaskBlocks:
@@ -181,7 +96,7 @@ class DaskBlocks:
         self.kept = before or size <= FITS * self._memory()
         if before or not self.kept:
             return table, targets
-        table, targets = dask.persist(table.map_blocks(_held, meta=table._meta), targets, scheduler=self._get)
+        table, targets = dask.persist(table.map_blocks(_held, dtype=table.dtype), targets, scheduler=self._get)
         return table, targets
 
     def _memory(self) -> float:
@@ -200,7 +115,7 @@ class DaskBlocks:
         self._tables = table, targets
         # Optimised together and not fused: what X and y of a block are both made of, a file say, would be read once for each.
         with dask.config.set({"optimization.fuse.active": False}):
-            self._blocks = _sources(*dask.optimize(table, targets))
+            self._blocks = sources_of(*dask.optimize(table, targets))
         self._sizes = [0] * len(self._blocks)
 
     def _surveyed(self) -> list[Survey]:
@@ -277,7 +192,7 @@ class DaskBlocks:
         """Tasks of a few blocks each, begun a few at a time: workers compute while the client still sends what others need."""
         import dask
 
-        apply, node = (dask.delayed(it, pure=False, traverse=False) for it in (_applied, _merged))
+        apply, node = (dask.delayed(it, pure=False, traverse=False) for it in (applied, merged))
         size = self._task_size(len(wanted))
         shared = {it.key: it for source, _ in wanted if source.recipe is not None for it in source.inputs}
         if self.client is not None and shared:  # held through the pass, since not all tasks are known from its beginning
