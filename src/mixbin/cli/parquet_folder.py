@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PIECE_BYTES = 2**25
 """So much is read at a time, many of which fit a worker: small row groups together, large ones in parts."""
 MOST_PIECES = 2_000
-"""Of very large tables blocks are larger: Dask's scheduler takes about a millisecond for each of their tasks."""
+"""Of very large tables blocks are larger: Dask's scheduler takes a few milliseconds for each of their tasks."""
 SUFFIXES = (".parquet", ".parq", ".pq")
 
 

@@ -140,13 +140,13 @@ class DaskBlocks:
         return None if self.client is None else len(self.client.scheduler_info(n_workers=-1)["workers"])
 
     def map(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...] | None]) -> Iterator[Any]:
-        """One task a block; what they give comes a few blocks at a time, so that all of it is never here twice."""
+        """What the blocks of a task give comes together, so that all of it is never here twice."""
         yield from self._passed(function, None, arguments)
 
     def reduce(
         self, function: Callable[..., Any], merge: Callable[[list[Any]], Any], arguments: Sequence[tuple[Any, ...] | None]
     ) -> Any:
-        """One task a block, and those of the tree."""
+        """The same, merged by the tasks of the tree."""
         return next(iter(list(self._passed(function, merge, arguments))))
 
     def summary(self, centre: Floats) -> tuple[Floats, Floats, int]:
@@ -235,13 +235,13 @@ class DaskRows(BlockRows):
         self.blocks = blocks
 
     def map(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...] | None]) -> Iterator[Any]:
-        """One task a block."""
+        """In tasks of one block or some."""
         return self.blocks.map(function, arguments)
 
     def reduce(
         self, function: Callable[..., Any], merge: Callable[[list[Any]], Any], arguments: Sequence[tuple[Any, ...] | None]
     ) -> Any:
-        """One task a block, and those of the tree."""
+        """The same, and the tasks of the tree."""
         return self.blocks.reduce(function, merge, arguments)
 
     def digest(self) -> str:
