@@ -17,6 +17,10 @@ class ClusterLost(RuntimeError):
     """The Dask scheduler of a run is gone; from a checkpoint the run goes on with another."""
 
 
+class WorkersLost(ClusterLost):
+    """Workers have died again and again under the same blocks."""
+
+
 class CheckpointMismatch(InvalidInput):
     """A checkpoint that belongs to another problem, other settings or another version."""
 

@@ -388,6 +388,21 @@ def test_a_worker_that_is_killed(made):
     assert got.value == expected.value
 
 
+def test_blocks_under_which_workers_die(made):
+    """As for want of memory: an error that says so, not one of Dask's own."""
+    from distributed import Client, LocalCluster
+
+    X = made.dask[0].map_blocks(lambda block: os._exit(1), dtype=float, meta=made.X[:0])
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as made_here,
+        Client(made_here) as client,
+        dask.config.set(scheduler=client),
+        pytest.raises(mb.ClusterLost, match="died again and again under the same blocks, perhaps for want of memory; give them"),
+    ):
+        mb.RidgeDistillation(X, made.dask[1], *made.validation, budget=20, alpha=0.01)
+
+
 def test_a_scheduler_that_is_lost(made, tmp_path):
     """A clear error; the same call goes on from the checkpoint on a new cluster."""
     from distributed import Client, LocalCluster

@@ -41,7 +41,7 @@ from mixbin.cli.run_folder import RunFolder
 from mixbin.cli.solving import resumable, solve_all
 from mixbin.cli.tables import VALIDATION_FRACTION, split
 from mixbin.cli.typed import command_line
-from mixbin.errors import ClusterLost, InvalidInput
+from mixbin.errors import ClusterLost, InvalidInput, WorkersLost
 from mixbin.problems import RidgeDistillation
 from mixbin.problems.distillation.dask_rows import BadBlock, DaskBlocks, rows_where
 from mixbin.result import Result
@@ -95,6 +95,13 @@ def run(options: Options, cluster: Cluster) -> None:
             before = summary is not None
             if summary is None:
                 summary = compute(options, task, folder)
+        except WorkersLost:
+            print(
+                "mixbin: workers have died again and again under the same blocks, perhaps for want of memory; repeat the command "
+                "with --resume and more memory (--memory-limit), or write the files with smaller row groups",
+                file=sys.stderr,
+            )
+            raise typer.Exit(EXIT_UNSOLVED) from None
         except ClusterLost:
             lost = "the scheduler of the local cluster" if cluster.scheduler is None else f"the scheduler {cluster.scheduler}"
             print(f"mixbin: {lost} is lost; repeat the command with --resume, on a new cluster, to go on", file=sys.stderr)
@@ -366,6 +373,7 @@ def summarise(options: Options, task: Task, main: Result, lines: list[Line]) -> 
 def selected(task: Task, result: Result, folder: Path) -> None:
     """The selected rows, one part file for each piece that has some; written where the workers are."""
     import dask
+    from distributed import KilledWorker
 
     folder.mkdir(exist_ok=True)
     chosen = np.flatnonzero(result.theta)
@@ -379,7 +387,10 @@ def selected(task: Task, result: Result, folder: Path) -> None:
             part = None if weights is None else weights[low:high]
             name = str((folder / f"part-{i:05d}.parquet").absolute())
             tasks.append(write(piece, rows[low:high] - piece.row, part, str(task.folder.path), name))
-    written = sum(dask.compute(*tasks))
+    try:
+        written = sum(dask.compute(*tasks))
+    except KilledWorker as error:
+        raise WorkersLost("workers have died while they wrote the selected rows") from error
     assert written == rows.size
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 PIECE_BYTES = 2**25
 """So much is read at a time, many of which fit a worker: small row groups together, large ones in parts."""
+BUFFER_BYTES = 2**16
+"""So much of each column of a large row group is fetched at a time."""
 MOST_PIECES = 2_000
 """Of very large tables blocks are larger: Dask's scheduler takes a few milliseconds for each of their tasks."""
 SUFFIXES = (".parquet", ".parq", ".pq")
@@ -38,6 +40,17 @@ class Piece(NamedTuple):
     """The number of the first row in the whole table."""
     row_in_file: int
 
+    def batches(self, columns: list[str]) -> "Iterator[pa.RecordBatch]":
+        """These columns, no more than ``PIECE_BYTES`` at a time."""
+        from pyarrow import parquet
+
+        at_once = max(1, PIECE_BYTES // (8 * len(columns)))
+        # What is mapped counts as memory of the worker, so of a large group only a bit of each column is fetched at a time.
+        large = self.rows > 2 * at_once
+        how: dict[str, Any] = {"pre_buffer": False, "buffer_size": BUFFER_BYTES} if large else {"memory_map": True}
+        with parquet.ParquetFile(self.file, **how) as file:
+            yield from file.iter_batches(at_once, row_groups=self.groups, columns=columns, use_threads=False)
+
 
 class Pair(NamedTuple):
     """Two Dask arrays with the same blocks."""
@@ -47,23 +60,17 @@ class Pair(NamedTuple):
 
 
 class PieceRows(InParts):
-    """The rows of a piece, read when they are asked for, no more than ``PIECE_BYTES`` at a time."""
+    """The rows of a piece, read when they are asked for."""
 
     def __init__(self, piece: Piece, columns: Sequence[str], dtype: np.dtype[Any]) -> None:
         self.piece, self.columns, self.dtype = piece, list(columns), dtype
         self.shape = piece.rows, len(self.columns)
-        self._rows_at_once = max(1, PIECE_BYTES // (8 * len(self.columns)))
 
     def parts(self) -> Iterator[Columns]:
         """Columns in Arrow's memory, as they come out of the file; what has no value becomes NaN."""
-        from pyarrow import parquet
-
-        with parquet.ParquetFile(self.piece.file, memory_map=True) as file:
-            for batch in file.iter_batches(
-                self._rows_at_once, row_groups=self.piece.groups, columns=self.columns, use_threads=False
-            ):
-                columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-                yield Columns([_numbers(columns[name]) for name in self.columns])
+        for batch in self.piece.batches(self.columns):
+            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+            yield Columns([_numbers(columns[name]) for name in self.columns])
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,12 +196,10 @@ def write_rows(piece: Piece, rows: NDArray[np.intp], weights: NDArray[np.float64
     from pyarrow import parquet
 
     found, begin = [], 0
-    with parquet.ParquetFile(piece.file, memory_map=True) as file:
-        at_once = max(1, PIECE_BYTES // (8 * len(file.schema_arrow)))
-        for batch in file.iter_batches(at_once, row_groups=piece.groups, use_threads=False):
-            low, high = np.searchsorted(rows, [begin, begin + len(batch)])
-            found.append(batch.take(pa.array(rows[low:high] - begin)))
-            begin += len(batch)
+    for batch in piece.batches(parquet.read_schema(piece.file).names):
+        low, high = np.searchsorted(rows, [begin, begin + len(batch)])
+        found.append(batch.take(pa.array(rows[low:high] - begin)))
+        begin += len(batch)
     table = pa.Table.from_batches(found)
     name = str(Path(piece.file).relative_to(folder)) if piece.file != folder else Path(piece.file).name
     first: dict[str, Any] = {

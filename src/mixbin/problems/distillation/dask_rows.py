@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixbin._validate import Floats
-from mixbin.errors import ClusterLost, InvalidInput
+from mixbin.errors import ClusterLost, InvalidInput, WorkersLost
 from mixbin.problems.distillation.blocks import WIDTH, BlockRows, Survey, Weights, stacked, summary_of, survey, tree, triangle
 from mixbin.problems.distillation.dask_tasks import Source, Wanted, applied, merged, sources_of
 from mixbin.problems.distillation.parts import InParts
@@ -160,6 +160,7 @@ class DaskBlocks:
         arguments: Sequence[tuple[Any, ...] | None],
     ) -> Iterator[Any]:
         """One pass; what is missing of it is begun again when a worker has died and taken weights with it."""
+        from distributed import KilledWorker
         from distributed.client import FutureCancelledError
 
         wanted = [(block, args) for block, args in zip(self._blocks, arguments, strict=True) if args is not None]
@@ -177,6 +178,11 @@ class DaskBlocks:
                     raise ClusterLost(
                         f"the Dask scheduler at {self._address} is lost; start a cluster and make the same call again: "
                         "with a checkpoint it goes on from there"
+                    ) from error
+                if isinstance(error, KilledWorker):
+                    raise WorkersLost(
+                        "workers have died again and again under the same blocks, perhaps for want of memory; give them more, or "
+                        "make the blocks smaller, and make the same call again: with a checkpoint it goes on from there"
                     ) from error
                 if self.client is None or not isinstance(error, (FutureCancelledError, OSError)) or tries == TRIES:
                     raise
