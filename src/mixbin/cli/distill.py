@@ -184,12 +184,7 @@ def finish(
     """Judge what the methods gave and leave everything in the folder, with the ``command`` that makes it again."""
     lines = [reference(task, problem), *(line(it.method, task, problem, it.result, it.seconds) for it in runs)]
     method, main, _ = runs[-1]
-    if not main.theta.any():
-        print(
-            f"mixbin: {method} rounding keeps no row, so there is no model; use --method top-k or penalize in another --out",
-            file=sys.stderr,
-        )
-        raise typer.Exit(EXIT_UNSOLVED)
+    end_without_rows(method, main)
     summary = summarise(options, task, problem, main, lines)
     summary |= {"asked": sentence(summary), "about": origin(command, sum(it.seconds for it in lines))}
     described = model(task.features, task.target, problem, main, "the rows of selected.csv")
@@ -197,6 +192,16 @@ def finish(
         summary, main, {"selected.csv": selected(task.table, task.rows, main.theta), "model.json": json_text(described)}
     )
     return summary
+
+
+def end_without_rows(method: str, main: Result) -> None:
+    """The end of a run that has selected nothing."""
+    if not main.theta.any():
+        print(
+            f"mixbin: {method} rounding keeps no row, so there is no model; use --method top-k or penalize in another --out",
+            file=sys.stderr,
+        )
+        raise typer.Exit(EXIT_UNSOLVED)
 
 
 def reference(task: Task, problem: RidgeDistillation) -> Line:

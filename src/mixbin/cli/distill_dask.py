@@ -29,6 +29,7 @@ from mixbin.cli.distill import (
     alpha_of,
     best_alpha,
     check_options,
+    end_without_rows,
     model,
     needed_budget,
     sentence,
@@ -270,12 +271,7 @@ def compute(options: Options, task: Task, folder: RunFolder) -> dict[str, Any]:
     )
     lines = [reference(task), *(line(it.method, task, it.result, it.seconds) for it in runs)]
     method, main, _ = runs[-1]
-    if not main.theta.any():
-        print(
-            f"mixbin: {method} rounding keeps no row, so there is no model; use --method top-k or penalize in another --out",
-            file=sys.stderr,
-        )
-        raise typer.Exit(EXIT_UNSOLVED)
+    end_without_rows(method, main)
     selected(task, main, folder.path / "selected")
     summary = summarise(options, task, main, lines)
     summary |= {"asked": sentence(summary), "about": origin(command_line(), sum(it.seconds for it in lines))}
