@@ -1,8 +1,10 @@
 """Candidate rows in blocks, one after the other: what a block computes, and how the answers of all blocks are put together.
 
 The same code serves blocks in this process and blocks on a cluster (see ``dask_rows``). A block is X and y of its rows, which
-stay as they are, an array or in ``parts``: they are centred and weighted a few at a time, in one buffer. Sums over blocks are
-made in a fixed order, a tree, so that their bits depend on the blocks and on nothing else.
+stay as they are: an array in any layout, a sparse matrix, or rows that are read in ``parts``. All sums are made from copies of
+a few rows at a time, in one buffer whose layout and size depend on the number of rows and columns alone, on one BLAS thread;
+sums over blocks are made in a fixed order, a tree. So the bits of an answer depend on the numbers in the blocks, the processor
+and the BLAS library, and not on the layout, the storage, the number of workers or threads, or what was sent between them.
 """
 
 from abc import ABC, abstractmethod
@@ -13,14 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixbin._digest import digest
-from mixbin._validate import Floats
+from mixbin._validate import Floats, is_finite
 from mixbin.problem import Indices
-from mixbin.problems.distillation.parts import Block, Columns, InParts, Numbers, columns_of, parts_of
+from mixbin.problems.distillation.one_blas_thread import on_one_blas_thread
+from mixbin.problems.distillation.parts import Block, InParts, Numbers, columns_of, parts_of
 
 T = TypeVar("T")
 
 BUFFER_ENTRIES = 2**17
-"""So many numbers are centred and weighted at a time: they stay in the cache between two products."""
+"""Numbers in the buffer: few enough to stay in the processor's cache between two products."""
 WIDTH = 8
 """Branches of the tree: so many partial sums are added in one place."""
 
@@ -62,41 +65,34 @@ def weights_of(v: Floats) -> Weights | None:
     return Weights(v[rows], rows.astype(np.int32))
 
 
+@on_one_blas_thread
 def survey(X: Any, y: Any, names: tuple[str, str] = ("X", "y")) -> Survey:
     """Rows, columns and finiteness of a block; the mean and the spread of its columns."""
     X, y = X if isinstance(X, InParts) else np.asarray(X), np.asarray(y)
+    width = X.shape[1] + (y.shape[1] if y.ndim == 2 else 1)
     if not len(X) or len(X) != len(y):
-        nothing = np.zeros(X.shape[1] + (y.shape[1] if y.ndim == 2 else 1))
-        return Survey(len(X), len(y), None, nothing, nothing, 0)
-    parts = []
-    for x, targets, rows in parts_of(X, y if y.ndim == 2 else y[:, None]):
-        wrong = _wrong(names[0], x, rows.start) or _wrong(names[1], targets, rows.start)
-        if wrong:
-            return Survey(len(X), len(y), wrong, np.zeros(0), np.zeros(0), 0)
-        mean = np.concatenate([_mean(x), targets.mean(axis=0, dtype=np.float64)])
-        squares = np.zeros_like(mean)
-        for block in _centred(x, targets, mean):
-            squares += np.einsum("ij,ij->j", block, block)
-        parts.append(Survey(len(x), len(x), None, mean, squares, 0))
+        return Survey(len(X), len(y), None, np.zeros(width), np.zeros(width), 0)
+    for name, table in zip(names, (X, y), strict=True):
+        if table.dtype.kind not in "buif":
+            return _unusable(X, y, f"{name} must be numbers, got dtype {table.dtype}")
+    parts: list[Survey] = []
+    for rows in _centred(X, y, np.zeros(width)):
+        if not is_finite(rows):
+            row, column = np.argwhere(~np.isfinite(rows))[0]
+            name, place = (names[0], column) if column < X.shape[1] else (names[1], column - X.shape[1])
+            number = sum(part.rows for part in parts) + row
+            return _unusable(X, y, f"{name} must be finite, got {rows[row, column]} in its row {number}, column {place}")
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = rows.mean(axis=0)
+            rows -= mean
+            squares = np.einsum("ij,ij->j", rows, rows)
+        parts.append(Survey(len(rows), len(rows), None, mean, squares, 0))
     mean, variances = surveyed(parts)
     return Survey(len(X), len(y), None, mean, variances * len(X), X.nbytes + y.nbytes)
 
 
-def _mean(X: Any) -> Floats:
-    if isinstance(X, Columns):
-        return np.array([column.mean(dtype=np.float64) for column in X.columns])
-    return np.asarray(X.mean(axis=0, dtype=np.float64))
-
-
-def _wrong(name: str, x: Any, begin: int) -> str | None:
-    columns = x.columns if isinstance(x, Columns) else [x]
-    for it in columns:
-        if it.dtype.kind not in "buif":
-            return f"{name} must be numbers, got dtype {it.dtype}"
-        if it.size and not (np.isfinite(it.min()) and np.isfinite(it.max())):
-            row, column = np.argwhere(~np.isfinite(table := np.asarray(x)))[0]
-            return f"{name} must be finite, got {table[row, column]} in its row {begin + row}, column {column}"
-    return None
+def _unusable(X: Any, y: Any, reason: str) -> Survey:
+    return Survey(len(X), len(y), reason, np.zeros(0), np.zeros(0), 0)
 
 
 def surveyed(parts: Sequence[Survey]) -> tuple[Floats, Floats]:
@@ -111,6 +107,7 @@ def surveyed(parts: Sequence[Survey]) -> tuple[Floats, Floats]:
     return mean, squares / n
 
 
+@on_one_blas_thread
 def moments(X: Block, y: Floats, weights: Weights, centre: Floats) -> Moments:
     """Of a block: each few rows are centred on their own mean, so that no outer product of means is subtracted."""
     roots, made, done = np.sqrt(weights.values), None, 0
@@ -128,6 +125,7 @@ def moments(X: Block, y: Floats, weights: Weights, centre: Floats) -> Moments:
     return made
 
 
+@on_one_blas_thread
 def merged(parts: Sequence[Moments]) -> Moments:
     """Moments of several blocks, in their order."""
     first, *others = parts
@@ -145,6 +143,7 @@ def _added(a: Moments, b: Moments) -> Moments:
     return Moments(total, a.mean + share * gap, scatter)
 
 
+@on_one_blas_thread
 def gradient(X: Block, y: Floats, K: Floats, A: Floats, offset: Floats, mean: Floats) -> Floats:
     """(K zhat)' (A zhat - offset) for the rows of a block: two thin products."""
     e, out, done = len(K), np.empty(len(X)), 0
@@ -157,16 +156,19 @@ def gradient(X: Block, y: Floats, K: Floats, A: Floats, offset: Floats, mean: Fl
     return out
 
 
+@on_one_blas_thread
 def images(X: Block, y: Floats, thin: Floats, mean: Floats) -> Floats:
     """``thin @ zhat`` for the rows of a block."""
     return np.hstack([thin @ block.T for block in _centred(X, y, mean)])
 
 
+@on_one_blas_thread
 def taken(X: Block, y: Floats, rows: Indices, mean: Floats) -> Floats:
     """Zhat of these rows of a block, which are in order."""
     return np.vstack([block.copy() for block in _centred(X, y, mean, rows)])
 
 
+@on_one_blas_thread
 def triangle(X: Block, y: Floats, centre: Floats) -> Floats:
     """R of the rows (1, z): its first row holds the mean, the others are the R factor of the centred rows."""
     R = np.empty((0, len(centre) + 1))
@@ -175,6 +177,7 @@ def triangle(X: Block, y: Floats, centre: Floats) -> Floats:
     return R
 
 
+@on_one_blas_thread
 def stacked(parts: Sequence[Floats]) -> Floats:
     """R of all the rows that several R are of."""
     return np.asarray(np.linalg.qr(np.vstack(parts), mode="r"))
@@ -186,26 +189,40 @@ def summary_of(R: Floats) -> tuple[Floats, Floats, int]:
     return R[0, 1:] / R[0, 0], R[1:, 1:] / np.sqrt(n), n
 
 
-def _centred(X: Block | Columns, y: Numbers, shift: Floats, rows: NDArray[np.integer] | None = None) -> Iterator[Floats]:
-    """Z - shift of these rows, which are in order, or of all; a few at a time in one buffer that keeps the layout of X."""
+def _centred(X: Block, y: Numbers, shift: Floats, rows: NDArray[np.integer] | None = None) -> Iterator[Floats]:
+    """Z - shift of these rows, which are in order, or of all; a few at a time in one buffer, column after column.
+
+    Where the buffer is cut depends on the number of rows and columns, not on the parts that the rows come in.
+    """
     y, d, columns = y if y.ndim == 2 else y[:, None], X.shape[1], len(shift)
+    left = X.shape[0] if rows is None else len(rows)
     most = max(columns, BUFFER_ENTRIES // columns)
-    buffer: Floats | None = None
+    buffer, done = np.empty(min(left, most) * columns), 0
+    block = _cut(buffer, min(left, most), columns)
     for x, targets, place in parts_of(X, y):
-        some = None if rows is None else rows[slice(*np.searchsorted(rows, [place.start, place.stop]))] - place.start
-        n, by_columns = len(x) if some is None else len(some), columns_of(x)
-        if buffer is None or len(buffer) < min(n, most):
-            buffer = np.empty((min(n, most), columns), order="C" if by_columns is None else "F")
-        for start in range(0, n, most):
-            part = slice(start, min(n, start + most)) if some is None else some[start : start + most]
-            block = buffer[: min(most, n - start)]
+        wanted = None if rows is None else rows[slice(*np.searchsorted(rows, [place.start, place.stop]))] - place.start
+        n, start = len(targets) if wanted is None else len(wanted), 0
+        by_columns = columns_of(x)
+        while start < n:
+            step = min(n - start, len(block) - done)
+            part = slice(start, start + step) if wanted is None else wanted[start : start + step]
+            into = block[done : done + step]
             if by_columns is None:
-                np.subtract(x[part], shift[:d], out=block[:, :d])
+                np.subtract(x[part], shift[:d], out=into[:, :d], dtype=np.float64)
             else:
-                for column, out, by in zip(by_columns, block.T, shift[:d], strict=False):
-                    np.subtract(column[part], by, out=out)
-            np.subtract(targets[part], shift[d:], out=block[:, d:])
-            yield block
+                for column, out, by in zip(by_columns, into.T, shift, strict=False):
+                    np.subtract(column[part], by, out=out, dtype=np.float64)
+            np.subtract(targets[part], shift[d:], out=into[:, d:], dtype=np.float64)
+            start, done = start + step, done + step
+            if done == len(block):
+                yield block
+                left, done = left - len(block), 0
+                block = _cut(buffer, min(left, most), columns)
+
+
+def _cut(buffer: Floats, rows: int, columns: int) -> Floats:
+    """The beginning of the buffer as a table whose columns lie one after the other, without gaps."""
+    return buffer[: rows * columns].reshape(columns, rows).T
 
 
 def tree(parts: Sequence[T], merge: Callable[[list[T]], T]) -> T:

@@ -10,7 +10,7 @@ from scipy import sparse
 from mixbin import _validate as check
 from mixbin._validate import Floats
 from mixbin.errors import InvalidInput
-from mixbin.problems.distillation.blocks import LocalBlocks
+from mixbin.problems.distillation.blocks import BlockRows, LocalBlocks, summary_of, triangle
 from mixbin.problems.distillation.dask_rows import DaskBlocks, DaskRows, dask_tables, is_dask
 from mixbin.problems.distillation.rows import DenseRows, Rows, SparseRows, summary
 
@@ -46,12 +46,18 @@ def candidates(X: Any, y: Any, chunks: Sequence[int] | None) -> Rows:
     return LocalBlocks(X, y, sizes)
 
 
-def validation(X_val: Any, y_val: Any, centre: Floats) -> tuple[Floats, Floats]:
-    """The mean of the validation rows relative to ``centre``, and their R factor (see ``rows.summary``)."""
+def validation(X_val: Any, y_val: Any, rows: Rows) -> tuple[Floats, Floats]:
+    """The mean of the validation rows relative to the centre of ``rows``, and their R factor (see ``rows.summary``).
+
+    Where either table is in blocks, a table in memory is one block: the same blocks then give the same bits.
+    """
     if is_dask(X_val):
-        mean, R, _ = DaskBlocks(X_val, y_val, ("X_val", "y_val"), keep=False).summary(centre)
+        mean, R, _ = DaskBlocks(X_val, y_val, ("X_val", "y_val"), keep=False).summary(rows.centre)
         return mean, R
-    return summary(X_val, y_val, centre)
+    if isinstance(rows, BlockRows):
+        mean, R, _ = summary_of(triangle(X_val, y_val, rows.centre))
+        return mean, R
+    return summary(X_val, y_val, rows.centre)
 
 
 def _pair(name: str, X: Any, y_name: str, y: Any) -> tuple[Any, Any]:

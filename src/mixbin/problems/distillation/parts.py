@@ -1,7 +1,7 @@
-"""What X of a block may be: an array, or rows that come in parts, as a file that is larger than memory is read.
+"""What X of a block may be: an array, a sparse matrix, or rows that come in parts, as a file larger than memory is read.
 
-A part has each column in an array of its own: putting them together would be one more copy of X, and reading is most of the
-work of a pass.
+A part of a file has each column in an array of its own: putting them together would be one more copy of X, and reading is most
+of the work of a pass.
 """
 
 from abc import ABC, abstractmethod
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 Numbers = NDArray[Any]
 
@@ -93,19 +94,29 @@ class Some(InParts):
 
 
 Block = Numbers | InParts
+"""SciPy's sparse matrices too, which have no types."""
+SPARSE_ENTRIES = 2**20
+"""Numbers of a sparse matrix that are written out, zeros included, at a time."""
 
 
-def parts_of(X: Block | Columns, y: Numbers) -> Iterator[tuple[Numbers | Columns, Numbers, slice]]:
+def parts_of(X: Block, y: Numbers) -> Iterator[tuple[Numbers | Columns, Numbers, slice]]:
     """X and y of consecutive rows, and where these are in the block."""
-    if not isinstance(X, InParts):
-        yield X, y, slice(0, len(X))
-        return
     begin = 0
-    for part in X.parts():
+    for part in _parts(X):
         rows = slice(begin, begin + len(part))
         begin = rows.stop
         if len(part):
             yield part, y[rows], rows
+
+
+def _parts(X: Any) -> Iterator[Numbers | Columns]:
+    if isinstance(X, InParts):
+        yield from X.parts()
+    elif sparse.issparse(X):
+        step = max(1, SPARSE_ENTRIES // X.shape[1])
+        yield from (X[i : i + step].toarray() for i in range(0, X.shape[0], step))
+    else:
+        yield X
 
 
 def columns_of(X: Numbers | Columns) -> Sequence[Numbers] | None:

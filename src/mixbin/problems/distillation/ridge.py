@@ -80,6 +80,7 @@ class RidgeDistillation:
         optimised together with the rows; None is the pair (1e-6, 1e2) times the mean variance of the columns of X.
     chunks : sequence of int, optional
         Work on blocks of so many rows each, as on a Dask array with these chunks, and to the same bits. For arrays only.
+        A block is computed on one BLAS thread.
 
     Attributes
     ----------
@@ -126,7 +127,7 @@ class RidgeDistillation:
         m = self._rows.n_rows
         self.theta_set = Budget(m, resolve_budget("budget", budget, m))
         with np.errstate(over="ignore", invalid="ignore"):
-            self._val_mean, self._R = validation(X_val, y_val, self._rows.centre)
+            self._val_mean, self._R = validation(X_val, y_val, self._rows)
             squares = np.square(self._R)
         for names, spread in (("X and y", self._rows.variances), ("X_val and y_val", squares)):
             if not check.is_finite(spread):
