@@ -1,6 +1,25 @@
 """Shared by all tests: hypothesis runs the same examples every time, so that a failure here is a failure everywhere."""
 
+import os
+import signal
+import threading
+
 from hypothesis import settings
 
 settings.register_profile("mixbin", derandomize=True, deadline=None)
 settings.load_profile("mixbin")
+
+# A background job of a script ignores Ctrl-C, and so would every process that the tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--fuzz", type=int, default=0, metavar="N", help="random examples over the public API, and a share of that elsewhere"
+    )
+
+
+def pytest_configure(config):
+    # Read where the tests of tests/fuzz are made, before any of them runs.
+    os.environ["MIXBIN_FUZZ"] = str(config.getoption("--fuzz"))

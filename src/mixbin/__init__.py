@@ -51,6 +51,7 @@ _HOME = {
     "suggest_n_groups": "mixbin.estimators",
     "paper_problem": "mixbin.reproduction.paper",
     "paper_settings": "mixbin.reproduction.paper",
+    "CannotWrite": "mixbin.errors",
     "CheckpointMismatch": "mixbin.errors",
     "ClusterLost": "mixbin.errors",
     "ConvergenceWarning": "mixbin.errors",
@@ -80,7 +81,15 @@ __all__ = [*_HOME, "__version__"]
 
 if TYPE_CHECKING:
     from mixbin.certificate import Certificate, certify
-    from mixbin.errors import CheckpointMismatch, ClusterLost, ConvergenceWarning, DivergedError, InfeasibleSet, InvalidInput
+    from mixbin.errors import (
+        CannotWrite,
+        CheckpointMismatch,
+        ClusterLost,
+        ConvergenceWarning,
+        DivergedError,
+        InfeasibleSet,
+        InvalidInput,
+    )
     from mixbin.estimators import (
         DistillationClassifier,
         DistillationRegressor,

@@ -1,31 +1,67 @@
-"""Files that are never half-written (a temporary name, fsync, rename), and archives of arrays without pickle."""
+"""Files that are never half-written: a temporary name, fsync, rename."""
 
 import csv
+import errno
+import hashlib
 import io
 import json
 import os
 import tempfile
-import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import numpy as np
-from numpy.typing import NDArray
+from mixbin.errors import CannotWrite, InvalidInput
 
-from mixbin.errors import InvalidInput
+LONGEST_NAME = 220
+"""Bytes of a file's name that its temporary name repeats; file systems take 255."""
+REMEDIES = {
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.ENOSPC: "free some space, or write elsewhere",
+    errno.EDQUOT: "free some space, or write elsewhere",
+}
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A file to write to that takes the place of ``path`` only once it is whole and on disk."""
     target = Path(path)
-    if not target.parent.is_dir():
-        raise InvalidInput(f"path must lie in an existing folder, got {str(target)!r}; create {str(target.parent)!r} first")
-    if target.is_dir():
-        raise InvalidInput(f"path must name a file, got the folder {str(target)!r}; add a file name")
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    try:
+        if not target.parent.is_dir():
+            raise InvalidInput(f"path must lie in an existing folder, got {str(target)!r}; create {str(target.parent)!r} first")
+        if target.is_dir():
+            raise InvalidInput(f"path must name a file, got the folder {str(target)!r}; add a file name")
+        with _replacing(target) as file:
+            yield file
+    except OSError as error:
+        raise cannot_write(target, error) from error
+
+
+def cannot_write(path: Path, error: OSError) -> CannotWrite:
+    """The error for a file that the system does not let us write."""
+    if isinstance(error, CannotWrite):
+        return error
+    reason = error.strerror or str(error) or type(error).__name__
+    remedy = REMEDIES.get(error.errno or 0, "choose a folder that can be written to")
+    return CannotWrite(error.errno or 0, f"{_cut(str(path))!r} cannot be written ({reason}); {remedy}")
+
+
+def part_prefix(name: str) -> str:
+    """How the temporary names of a file begin, which end in ``.part``; long names are cut and told apart by a hash."""
+    raw = os.fsencode(name)
+    if len(raw) > LONGEST_NAME:
+        name = f"{os.fsdecode(raw[: LONGEST_NAME - 20])}~{hashlib.sha256(raw).hexdigest()[:16]}"
+    return f".{name}."
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 120 else f"{text[:57]}...{text[-60:]}"
+
+
+@contextmanager
+def _replacing(target: Path) -> Iterator[BinaryIO]:
+    handle, temporary = tempfile.mkstemp(prefix=part_prefix(target.name), suffix=".part", dir=target.parent)
     try:
         # mkstemp makes the file private; what is saved gets the permissions any new file would have.
         umask = os.umask(0)
@@ -78,32 +114,3 @@ def read_json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{path} is not what mixbin wrote there ({error}); choose another --out") from None
     return read
-
-
-def write_archive(
-    path: str | os.PathLike[str], header: dict[str, Any], arrays: dict[str, NDArray[Any]], compress: bool = True
-) -> None:
-    """A NumPy archive of ``arrays`` with a JSON ``header``, written atomically."""
-    text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    write = np.savez_compressed if compress else np.savez
-    with replacing(path) as file:
-        write(file, header=text, **arrays)  # type: ignore[arg-type]
-
-
-def read_archive(path: str | os.PathLike[str], kind: str, version: int) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Header and arrays of an archive of that ``kind`` and format ``version``; anything else is refused with its name."""
-    name = os.fspath(path)
-    try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = dict(archive)
-        header = json.loads(arrays.pop("header").tobytes())
-        found, number = header["kind"], header["format"]
-    except FileNotFoundError:
-        raise InvalidInput(f"path must name a saved {kind}, got {name!r}, which is not there") from None
-    except (KeyError, TypeError, AttributeError, ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise InvalidInput(f"{name!r} is not a saved mixbin {kind}, or is damaged ({error})") from None
-    if found != kind:
-        raise InvalidInput(f"{name!r} holds a mixbin {found}, not a {kind}")
-    if number != version:
-        raise InvalidInput(f"{name!r} has format {number}, this version of mixbin reads {version}; use the one that wrote it")
-    return header, arrays

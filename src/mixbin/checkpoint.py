@@ -3,29 +3,59 @@
 One file (a NumPy archive with a JSON header, no pickle), replaced atomically, with a lock beside it while a run uses it.
 """
 
+import errno
 import glob
 import os
+import stat
 import time
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from enum import Enum
-from math import isclose
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mixbin._files import read_archive, write_archive
+from mixbin._archive import BROKEN, broken, read_archive, write_archive
+from mixbin._conforms import conforms
+from mixbin._files import cannot_write, part_prefix
 from mixbin.errors import CheckpointMismatch, InvalidInput
 from mixbin.result import Trace
 
-FORMAT = 1
+FORMAT = 2
+SAME = 1e-12
+"""Numbers that belong to the same problem differ by no more than this, relative to their size: another number of threads rounds
+differently, but a cost that differs in its ninth digit is another problem."""
 MOST_TIME = 0.04
 """Writing takes at most this share of a run's time, however short the interval (unless it is 0)."""
 
-Identity = Mapping[str, str | float]
+
+@dataclass(frozen=True)
+class Trait:
+    """One thing that a run is recognised by."""
+
+    shown: str
+    """For people."""
+    digest: str = ""
+    """A hash of its exact contents, where ``shown`` does not have them all."""
+    numbers: tuple[float, ...] = ()
+    """What was computed, equal up to the rounding of ``size``."""
+    size: float = 0.0
+
+    def same(self, there: "Trait") -> bool:
+        """Whether ``there``, read from a file, says the same."""
+        if (self.digest or self.shown) != (there.digest or there.shown) or len(self.numbers) != len(there.numbers):
+            return False
+        here, others = np.array(self.numbers), np.array(there.numbers)
+        with np.errstate(invalid="ignore"):
+            close = np.abs(here - others) <= SAME * self.size
+        return bool(np.all(close | (here == others) | (np.isnan(here) & np.isnan(others))))
+
+
+Identity = Mapping[str, Trait]
 Types = Mapping[str, type[Any]]
 
 
@@ -37,39 +67,72 @@ class Checkpoint:
 
     def __init__(self, path: str | os.PathLike[str], every: float, identity: Identity, types: Types) -> None:
         self.path, self.every, self.identity, self.types = Path(path), every, identity, types
+        self._identity = {name: asdict(trait) for name, trait in identity.items()}
         self._lock: int | None = None
         self._last = time.perf_counter()
         self._cost = 0.0
 
     def __enter__(self) -> "Checkpoint":
         self._lock = _locked(self.path)
-        # What a killed run was writing when it died is of no use to anyone.
-        for unfinished in self.path.parent.glob(f".{glob.escape(self.path.name)}.*.part"):
-            unfinished.unlink(missing_ok=True)
+        try:
+            # What a killed run was writing when it died is of no use to anyone.
+            for unfinished in self.path.parent.glob(f"{glob.escape(part_prefix(self.path.name))}*.part"):
+                unfinished.unlink(missing_ok=True)
+            self._try_to_write()
+        except BaseException:
+            self._unlock()
+            raise
         return self
 
+    def _try_to_write(self) -> None:
+        """Fail now if the folder takes no file, not after the first hours of a run."""
+        trial = self.path.with_name(f"{part_prefix(self.path.name)}trial.part")
+        try:
+            with trial.open("wb") as file:
+                file.write(bytes(4096))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise cannot_write(self.path, error) from None
+        finally:
+            _unlink_quietly(trial)
+
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._unlock()
+
+    def _unlock(self) -> None:
         if self._lock is not None:
-            _lock_name(self.path).unlink(missing_ok=True)
+            _unlink_quietly(_lock_name(self.path))
             os.close(self._lock)
             self._lock = None
 
-    def load(self) -> Any | None:
-        """The state in the file, or None when there is no file yet."""
-        if not self.path.exists():
+    def load(self, kind: type[Any]) -> Any | None:
+        """The state of that ``kind`` in the file, or None when there is no file yet."""
+        if not os.path.lexists(self.path):
             return None
-        header, arrays = read_archive(self.path, "checkpoint", FORMAT)
+        header, arrays = read_archive(self.path, "checkpoint", (FORMAT,))
+        try:
+            self._compare({name: _trait(it) for name, it in header["identity"].items()})
+            state = unpack(header["state"], arrays, self.types)
+            if not isinstance(state, kind):
+                raise ValueError(f"the state is a {type(state).__name__}")
+        except InvalidInput:
+            raise
+        except BROKEN as error:
+            raise broken(str(self.path), "checkpoint", error) from None
+        return state
+
+    def _compare(self, there: Identity) -> None:
         different = [
-            f"{name} ({_short(header['identity'].get(name))} there, {_short(self.identity.get(name))} here)"
-            for name in sorted({*header["identity"], *self.identity})
-            if not _same(header["identity"].get(name), self.identity.get(name))
+            f"{name} ({_difference(there.get(name), self.identity.get(name))})"
+            for name in sorted({*there, *self.identity})
+            if name not in there or name not in self.identity or not self.identity[name].same(there[name])
         ]
         if different:
             raise CheckpointMismatch(
                 f"checkpoint {str(self.path)!r} belongs to another run: it differs in {', '.join(different)}; "
                 "give this run another file, or delete that one to start afresh"
             )
-        return unpack(header["state"], arrays, self.types)
 
     def due(self) -> bool:
         """Whether it is time to write again."""
@@ -81,7 +144,7 @@ class Checkpoint:
         began = time.perf_counter()
         arrays: dict[str, NDArray[Any]] = {}
         tree = pack(state, arrays, {})
-        header = {"kind": "checkpoint", "format": FORMAT, "identity": dict(self.identity), "state": tree}
+        header = {"kind": "checkpoint", "format": FORMAT, "identity": self._identity, "state": tree}
         write_archive(self.path, header, arrays, compress=False)
         self._last = time.perf_counter()
         self._cost = self._last - began
@@ -115,33 +178,51 @@ def pack(value: Any, arrays: dict[str, NDArray[Any]], seen: dict[int, str]) -> A
 
 
 def unpack(tree: Any, arrays: Mapping[str, NDArray[Any]], types: Types) -> Any:
-    """What ``pack`` made of a value, as a value again."""
+    """What ``pack`` made of a value, as a value again; every part must have the type that its class declares."""
     if not isinstance(tree, dict):
         return tree
     kind, inside = tree["is"], tree["value"]
     if kind == "array":
         return arrays[inside]
+    if kind not in ("map", "Trace") and kind not in types:
+        raise ValueError(f"it holds a {kind!s:.60}, which this solver does not know")
     if not isinstance(inside, dict):
         return types[kind](inside)
     parts = {name: unpack(item, arrays, types) for name, item in inside.items()}
     if kind == "map":
         return parts
     if kind == "Trace":
-        return Trace(parts)
-    if kind not in types:
-        raise CheckpointMismatch(f"the checkpoint holds a {kind}, which this solver does not know; delete it to start afresh")
-    return types[kind](**parts)
+        return Trace.checked(parts)
+    made = types[kind](**parts)
+    for name, hint in _hints(types[kind]).items():
+        if name in parts and not conforms(parts[name], hint):
+            raise ValueError(f"{name} of its {kind} is not what it must be")
+    return made
 
 
-def _same(there: str | float | None, here: str | float | None) -> bool:
-    """Texts to the letter, numbers (values of G) up to the rounding of another machine."""
-    if isinstance(there, float) and isinstance(here, float):
-        return isclose(there, here, rel_tol=1e-9) or (there != there and here != here)
-    return there == here
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    """The annotations of a class; none where they name what only a type checker sees."""
+    try:
+        return get_type_hints(kind)
+    except NameError:
+        return {}
 
 
-def _short(value: str | float | None) -> str:
-    text = "nothing" if value is None else str(value)
+def _trait(read: Mapping[str, Any]) -> Trait:
+    made = Trait(read["shown"], read["digest"], tuple(read["numbers"]), read["size"])
+    if not all(conforms(getattr(made, name), hint) for name, hint in get_type_hints(Trait).items()):
+        raise ValueError("its identity is not what it must be")
+    return made
+
+
+def _difference(there: Trait | None, here: Trait | None) -> str:
+    shown = [_short("nothing" if it is None else it.shown) for it in (there, here)]
+    if shown[0] != shown[1]:
+        return f"{shown[0]} there, {shown[1]} here"
+    return "other numbers there" if here is not None and here.numbers else "other contents there"
+
+
+def _short(text: str) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
@@ -149,15 +230,27 @@ def _lock_name(path: Path) -> Path:
     return path.with_name(path.name + ".lock")
 
 
+def _unlink_quietly(path: Path) -> None:
+    """Remove a file of ours; where that is not possible any more, it stays."""
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
+
+
 def _locked(path: Path) -> int:
     """An open lock beside ``path``; the system drops it with the process, however that ends."""
     import fcntl
 
     name = _lock_name(path)
-    if not path.parent.is_dir():
-        raise InvalidInput(f"checkpoint must lie in an existing folder, got {str(path)!r}; create {str(path.parent)!r} first")
     while True:
-        handle = os.open(name, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK, 0o644)
+        except OSError as error:
+            if error.errno == errno.EISDIR:
+                raise _foreign_lock(name) from None
+            raise cannot_write(name, error) from None
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            os.close(handle)
+            raise _foreign_lock(name)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -172,3 +265,9 @@ def _locked(path: Path) -> int:
         except FileNotFoundError:
             pass
         os.close(handle)
+
+
+def _foreign_lock(name: Path) -> InvalidInput:
+    return InvalidInput(
+        f"checkpoint needs the name {str(name)!r} for its lock, which is not a file; rename that, or choose another checkpoint"
+    )

@@ -9,6 +9,10 @@ class InfeasibleSet(InvalidInput):
     """A set that holds no binary point, such as a budget larger than its number of entries."""
 
 
+class CannotWrite(OSError):
+    """A file cannot be written: no space, no permission, too long a name. What was there before is still there."""
+
+
 class DivergedError(ArithmeticError):
     """A value or gradient that is not a number, with the iteration where it appeared."""
 

@@ -4,12 +4,13 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mixbin._files import read_archive, write_archive
+from mixbin._archive import BROKEN, broken, read_archive, write_archive
+from mixbin._conforms import conforms
 from mixbin.certificate import Certificate
 from mixbin.errors import InvalidInput
 from mixbin.problem import Floats
@@ -17,8 +18,8 @@ from mixbin.problem import Floats
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT = 1
-"""The version of the file that ``Result.save`` writes."""
+FORMATS = (1, 2)
+"""The versions of its file that ``Result.load`` reads; ``save`` writes the last."""
 
 
 class Status(StrEnum):
@@ -60,6 +61,20 @@ class Trace:
             values = {name: column.tolist() for name, column in columns.items()}
             n_rows = len(next(iter(values.values())))
             self._rows = [{name: column[i] for name, column in values.items()} for i in range(n_rows)]
+
+    @classmethod
+    def checked(cls, columns: Mapping[str, Any]) -> "Trace":
+        """A trace from columns of a file, which must be what ``columns`` gives."""
+        lost = {*cls.FIRST, *cls.LAST} - columns.keys()
+        if lost:
+            raise ValueError(f"the trace has no column {min(lost)!r}")
+        for name, column in columns.items():
+            kind = "U" if name == "phase" else "f"
+            if not isinstance(column, np.ndarray) or column.ndim != 1 or (column.size and column.dtype.kind != kind):
+                raise ValueError(f"the column {name!r} of the trace is not what it must be")
+            if len(column) != len(columns["phase"]):
+                raise ValueError(f"the column {name!r} of the trace has {len(column)} rows, not {len(columns['phase'])}")
+        return cls(columns)
 
     def append(self, **row: Any) -> None:
         """Add a row; entries it does not name are missing."""
@@ -153,7 +168,7 @@ class Result:
         """Write everything to one file: a NumPy archive with a JSON header, atomically, without pickle."""
         header = {
             "kind": "result",
-            "format": FORMAT,
+            "format": FORMATS[-1],
             "value": self.value,
             "status": self.status.value,
             "message": self.message,
@@ -172,22 +187,41 @@ class Result:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Result":
         """Read what ``save`` wrote."""
-        header, arrays = read_archive(path, "result", FORMAT)
-        relaxed, certificate = header["relaxed"], header["certificate"]
+        header, arrays = read_archive(path, "result", FORMATS)
+        try:
+            return cls._read(header, arrays)
+        except BROKEN as error:
+            raise broken(os.fspath(path), "result", error) from None
+
+    @classmethod
+    def _read(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "Result":
+        """From the parts of a file, each of which may be anything."""
+        value, certificate = header["relaxed"], header["certificate"]
         columns = {name.removeprefix("trace_"): column for name, column in arrays.items() if name.startswith("trace_")}
-        return cls(
-            theta=arrays["theta"],
-            lam=arrays["lam"],
+        theta, lam = arrays["theta"], arrays["lam"]
+        relaxed = None if value is None else Relaxed(arrays["relaxed_theta"], arrays["relaxed_lam"], value)
+        if relaxed is not None and (relaxed.theta.shape, relaxed.lam.shape) != (theta.shape, lam.shape):
+            raise ValueError("the relaxed point has another shape than the answer")
+        made = cls(
+            theta=theta,
+            lam=lam,
             value=header["value"],
             status=Status(header["status"]),
             message=header["message"],
             n_evaluations=header["n_evaluations"],
-            relaxed=None if relaxed is None else Relaxed(arrays["relaxed_theta"], arrays["relaxed_lam"], relaxed),
+            relaxed=relaxed,
             certificate=None if certificate is None else Certificate(**certificate),
             violation=header["violation"],
             seed=header["seed"],
-            trace=Trace(columns),
+            trace=Trace.checked(columns),
         )
+        for part in (made, relaxed, made.certificate):
+            for name, hint in get_type_hints(type(part)).items() if part is not None else ():
+                if not conforms(getattr(part, name), hint):
+                    raise ValueError(f"{name} is not what it must be")
+        if theta.dtype not in (np.bool_, np.float64):
+            raise ValueError(f"theta has dtype {theta.dtype}")
+        return made
 
     def _repr_html_(self) -> str:
         """A short table, for notebooks."""

@@ -1,6 +1,9 @@
-"""A run that is killed at one of its evaluations, or while it writes its checkpoint; started as a process by test_checkpoint.py.
+"""Runs that are killed at one of their evaluations, or while they write their checkpoint; a process of test_checkpoint.py.
 
-python -m tests.methods.killed SOLVER CHECKPOINT EVALUATION|write:N
+python -m tests.methods.killed
+
+reads lines "PROBLEM SOLVER CHECKPOINT EVALUATION|write:N" and answers each with how a process that ran it has ended. The
+processes are forks, so that what takes longest, importing the libraries, is done once.
 """
 
 import os
@@ -39,7 +42,22 @@ class Terms:
         return Evaluation(got.value + shift @ theta, got.grad_theta + shift, got.grad_lam, {"last": theta.copy()})
 
 
-def run(solver, checkpoint=None, at_evaluation=lambda: None, **keywords):
+def function_problem(at_evaluation=lambda: None):
+    """A user's own function, without a fingerprint."""
+    inner = quadratic(mb.Knapsack(np.linspace(1.0, 3.0, 12), 7.0), 4, "indefinite", n_lam=1)
+
+    def function(theta, lam):
+        at_evaluation()
+        got = inner.evaluate(theta, lam)
+        return got.value, got.grad_theta, got.grad_lam
+
+    return mb.FunctionProblem(function, inner.theta_set, inner.lam_set)
+
+
+PROBLEMS = {"terms": Terms, "function": function_problem}
+
+
+def run(solver, checkpoint=None, at_evaluation=lambda: None, problem="terms", **keywords):
     """The run of the tests: two starts, all phases."""
     settings = {
         "solver": solver,
@@ -49,14 +67,15 @@ def run(solver, checkpoint=None, at_evaluation=lambda: None, **keywords):
         "checkpoint": checkpoint,
         "checkpoint_every": 0.0,
     } | keywords
-    return mb.relax_and_penalize(Terms(at_evaluation), **settings)
+    return mb.relax_and_penalize(PROBLEMS[problem](at_evaluation), **settings)
 
 
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def main(solver, checkpoint, moment):
+def run_until(problem, solver, checkpoint, moment):
+    """The run, killed at that moment."""
     count = [0]
     if moment.startswith("write:"):
         last, replace = int(moment.removeprefix("write:")), os.replace
@@ -68,7 +87,7 @@ def main(solver, checkpoint, moment):
             replace(source, target)
 
         os.replace = torn
-        run(solver, checkpoint)
+        run(solver, checkpoint, problem=problem)
         return
 
     def at_evaluation():
@@ -76,8 +95,21 @@ def main(solver, checkpoint, moment):
         if count[0] == int(moment):
             die()
 
-    run(solver, checkpoint, at_evaluation)
+    run(solver, checkpoint, at_evaluation, problem)
+
+
+def serve():
+    # A kill loses nothing that the system has taken; waiting for the disk is for power cuts, and most of the time of these runs.
+    os.fsync = lambda handle: None
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            try:
+                run_until(*line.rstrip("\n").split("\t"))
+            finally:
+                os._exit(1)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    serve()

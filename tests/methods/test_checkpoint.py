@@ -10,13 +10,19 @@ import numpy as np
 import pytest
 
 import mixbin as mb
-from mixbin import _files
+from mixbin import _archive
 from mixbin.methods.journal import Journal
 from tests.instances import quadratic
 from tests.methods import killed
 
 ROOT = Path(__file__).resolve().parents[2]
 SOLVERS = ["spectral", "saga"]
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting_for_the_disk(monkeypatch):
+    """Runs here write after every step; that they wait for the disk each time is for power cuts."""
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
 
 
 def bits(result):
@@ -26,8 +32,7 @@ def bits(result):
     return numbers, frame.to_csv(), str(result.certificate), result.status
 
 
-@pytest.fixture(scope="module", params=SOLVERS)
-def whole(request):
+def run_and_phases(solver, problem="terms"):
     """The uninterrupted run, and the evaluations (by number) at which it was in each phase."""
     phases: dict[str, list[int]] = {phase: [] for phase in killed.PHASES}
     count, phase = [0], ["relax"]
@@ -36,18 +41,32 @@ def whole(request):
         count[0] += 1
         phases[phase[0]].append(count[0])
 
-    result = killed.run(request.param, at_evaluation=at_evaluation, callbacks=[lambda event: phase.__setitem__(0, event.phase)])
-    return request.param, result, phases
+    noted = [lambda event: phase.__setitem__(0, event.phase)]
+    return killed.run(solver, at_evaluation=at_evaluation, callbacks=noted, problem=problem), phases
 
 
-def start_and_kill(solver, path, moment):
+@pytest.fixture(scope="module", params=SOLVERS)
+def whole(request):
+    return request.param, *run_and_phases(request.param)
+
+
+@pytest.fixture(scope="module")
+def start_and_kill():
+    """Runs a problem in a process of its own and kills that at a moment."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])}
-    command = [sys.executable, "-m", "tests.methods.killed", solver, str(path), str(moment)]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    command = [sys.executable, "-m", "tests.methods.killed"]
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+
+        def start(solver, path, moment, problem="terms"):
+            server.stdin.write(f"{problem}\t{solver}\t{path}\t{moment}\n")
+            server.stdin.flush()
+            assert int(server.stdout.readline()) == -signal.SIGKILL
+
+        yield start
+        server.stdin.close()
 
 
-def test_killed_at_twenty_random_moments(whole, tmp_path):
+def test_killed_at_twenty_random_moments(whole, start_and_kill, tmp_path):
     """At least three in each phase, and some in the middle of writing."""
     solver, result, phases = whole
     rng = np.random.default_rng(11)
@@ -62,7 +81,20 @@ def test_killed_at_twenty_random_moments(whole, tmp_path):
         path.unlink()
 
 
-def test_killed_again_and_again(whole, tmp_path):
+def test_a_function_killed_at_forty_random_moments(start_and_kill, tmp_path):
+    """A problem without a fingerprint: at any evaluation, and in the middle of writing."""
+    result, phases = run_and_phases("spectral", "function")
+    rng = np.random.default_rng(12)
+    # The evaluation by which the problem is recognised comes before all others.
+    last = sum(map(len, phases.values())) + 1
+    moments = [*rng.choice(np.arange(1, last + 1), 32, replace=False), *(f"write:{i}" for i in rng.integers(1, 60, size=8))]
+    for i, moment in enumerate(moments):
+        path = tmp_path / f"{i}.checkpoint"
+        start_and_kill("spectral", path, moment, "function")
+        assert bits(killed.run("spectral", path, problem="function", checkpoint_every=1e6)) == bits(result), moment
+
+
+def test_killed_again_and_again(whole, start_and_kill, tmp_path):
     solver, result, _ = whole
     path = tmp_path / "run.checkpoint"
     for _ in range(4):
@@ -159,7 +191,7 @@ def test_another_problem_is_refused(tmp_path):
     path = tmp_path / "run.checkpoint"
     settings = {"seed": 0, "starts": 1, "checkpoint": path}
     mb.relax_and_penalize(quadratic(mb.Budget(14, 5), 0), **settings)
-    with pytest.raises(mb.CheckpointMismatch, match=r"differs in G at the centre \("):
+    with pytest.raises(mb.CheckpointMismatch, match=r"differs in value and gradient at a random point \("):
         mb.relax_and_penalize(quadratic(mb.Budget(14, 5), 1), **settings)
     with pytest.raises(mb.CheckpointMismatch, match=r"theta_set \(Budget\(14, 5\) there, Budget\(14, 6\) here\)"):
         mb.relax_and_penalize(quadratic(mb.Budget(14, 6), 0), **settings)
@@ -184,8 +216,8 @@ def test_another_version_is_refused(tmp_path, monkeypatch):
 
 def test_an_older_format_is_refused(tmp_path):
     path = tmp_path / "run.checkpoint"
-    _files.write_archive(path, {"kind": "checkpoint", "format": 0}, {})
-    with pytest.raises(mb.InvalidInput, match="has format 0, this version of mixbin reads 1"):
+    _archive.write_archive(path, {"kind": "checkpoint", "format": 0}, {})
+    with pytest.raises(mb.InvalidInput, match="has format 0, this version of mixbin reads 2"):
         killed.run("spectral", path)
 
 

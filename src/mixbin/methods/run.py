@@ -16,6 +16,7 @@ from mixbin.certificate import Certificate, without_rounding
 from mixbin.checkpoint import Checkpoint
 from mixbin.errors import InvalidInput
 from mixbin.methods.journal import Journal
+from mixbin.methods.loaded import check_loaded
 from mixbin.methods.polish import PolishState, begin_polish, polish_done, polish_step
 from mixbin.methods.settings import Settings, identity
 from mixbin.methods.state import Candidate, MoveCheck, Progress
@@ -56,13 +57,14 @@ class Run:
             types = (Progress, Candidate, MoveCheck, Relaxed, Status, PolishState, LAM_SOLVER.state_type, told.solver.state_type)
             known = {kind.__name__: kind for kind in types}
             with Checkpoint(told.checkpoint, told.checkpoint_every, identity(self.problem, told), known) as checkpoint:
-                self._resume(checkpoint.load())
+                self._resume(checkpoint.load(Progress))
                 return self._finish(checkpoint)
         finally:
             self.journal.close()
 
     def _resume(self, saved: Progress | None) -> None:
         if saved is not None:
+            check_loaded(saved, self.problem, self.settings)
             self.at = saved
             self.problem.n_full, self.problem.n_term_evaluations = saved.n_full, saved.n_term_evaluations
             self.objective.epsilon = saved.epsilon

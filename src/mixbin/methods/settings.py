@@ -1,6 +1,5 @@
 """The keywords of the methods, checked once before any work is done."""
 
-import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
@@ -10,9 +9,11 @@ from typing import Any, Literal
 import numpy as np
 
 from mixbin import _validate as check
+from mixbin._digest import contents_digest
 from mixbin._version import __version__
+from mixbin.checkpoint import Trait
 from mixbin.penalties import Penalty, Quadratic
-from mixbin.problem import CheckedProblem, Floats, LocalSearch, Suggests
+from mixbin.problem import CheckedProblem, Floats, LocalSearch, Suggests, read_only
 from mixbin.progress import Callback
 from mixbin.solvers import Solver, resolve_solver
 
@@ -28,6 +29,10 @@ MANY_STARTS, SMALL = 8, 2_000
 """``starts="auto"``: this many starts when theta has at most this many entries and the problem suggests none, else 1."""
 POLISH_SMALL, POLISH_LARGE = 2_000, 200
 """``polish=True``: evaluations per start, at most, when theta has at most that many entries, and when it has more."""
+
+AT_RANDOM = "value and gradient at a random point"
+LOOK_SEED, COMBINATIONS = 20_240_917, 8
+"""Where a problem without a fingerprint is looked at, and how many random combinations of its gradient are kept."""
 
 
 @dataclass(frozen=True)
@@ -129,22 +134,43 @@ def settings(
     )
 
 
-def identity(problem: CheckedProblem, told: Settings) -> dict[str, str | float]:
+def identity(problem: CheckedProblem, told: Settings) -> dict[str, Trait]:
     """What a checkpoint must agree with: version, problem and settings; not the clock, the callbacks or the file itself."""
-    sets = {"theta_set": problem.theta_set, "lam_set": problem.lam_set}
-    said: dict[str, str | float] = {"mixbin": __version__}
-    said.update((name, repr(value)) for name, value in sets.items())
+    traits = {"mixbin": Trait(__version__)}
+    traits |= {
+        name: Trait(repr(made), made.fingerprint())
+        for name, made in (("theta_set", problem.theta_set), ("lam_set", problem.lam_set))
+    }
     fingerprint = getattr(problem.problem, "fingerprint", None)
     if callable(fingerprint):
-        said["problem"] = str(fingerprint())
+        traits["problem"] = Trait(str(fingerprint()))
     else:
-        centre = problem.problem.evaluate(problem.theta_set.start(), problem.lam_set.start(), gradient=False)
-        said |= {"problem": type(problem.problem).__name__, "G at the centre": float(centre.value)}
+        traits |= {"problem": Trait(type(problem.problem).__name__), AT_RANDOM: _look(problem)}
     for field in fields(told):
         if field.name not in ("callbacks", "checkpoint", "checkpoint_every", "time_limit"):
             value = getattr(told, field.name)
-            said[field.name] = hashlib.sha256(value.tobytes()).hexdigest()[:16] if isinstance(value, np.ndarray) else repr(value)
-    return said
+            shown = f"an array {contents_digest(value)[:8]}" if isinstance(value, np.ndarray) else repr(value)
+            traits[field.name] = Trait(shown, contents_digest(value))
+    return traits
+
+
+def _look(problem: CheckedProblem) -> Trait:
+    """Value and gradient at a random interior point, which no one counts: what a problem without a fingerprint is known by.
+
+    Of the gradient some random combinations, as a large one would take much of the file.
+    """
+    rng = np.random.default_rng(LOOK_SEED)
+    theta, lam = problem.theta_set.start(rng), problem.lam_set.start(rng)
+    try:
+        got = problem.problem.evaluate(read_only(theta), read_only(lam))
+        gradient = np.concatenate([np.ravel(np.asarray(it, dtype=np.float64)) for it in (got.grad_theta, got.grad_lam)])
+        value = float(got.value)
+    except Exception as error:  # whatever is wrong with the problem is said when the run evaluates it
+        return Trait(f"an error: {type(error).__name__}")
+    with np.errstate(all="ignore"):
+        numbers = [value, *(float(gradient @ rng.choice([-1.0, 1.0], size=gradient.size)) for _ in range(COMBINATIONS))]
+        size = max(abs(value), float(np.linalg.norm(gradient)))
+    return Trait("value and gradient", numbers=tuple(numbers), size=size if np.isfinite(size) else 0.0)
 
 
 def _theta0(problem: CheckedProblem, theta0: object) -> Floats | None:
@@ -196,8 +222,14 @@ def _checkpoint(checkpoint: object, solver: Solver[Any], seed: object) -> str | 
     if not isinstance(checkpoint, (str, os.PathLike)) or not os.fspath(checkpoint):
         raise check.fail("checkpoint", checkpoint, "a path or None", "such as 'run.checkpoint'")
     path = Path(os.fsdecode(checkpoint))
-    if not path.parent.is_dir() or path.is_dir():
-        raise check.fail("checkpoint", str(path), "a file in an existing folder", f"create {str(path.parent)!r} or name a file")
+    try:
+        usable = path.parent.is_dir() and (path.is_file() or not os.path.lexists(path))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise check.fail("checkpoint", str(path), f"a path that the system takes ({reason})", "choose a shorter one") from None
+    if not usable:
+        remedy = f"create {str(path.parent)!r} or name a file"
+        raise check.fail("checkpoint", str(path), "a file in an existing folder", remedy)
     if not isinstance(seed, (int, np.integer)):
         raise check.fail("seed", seed, "a whole number when there is a checkpoint", "an interrupted run must begin alike")
     if not is_dataclass(getattr(solver, "state_type", None)):

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mixbin import _validate as check
+from mixbin._digest import contents_digest
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -74,6 +75,13 @@ class BinarySet(ABC):
     @abstractmethod
     def vertices(self) -> Iterator[Bools]:
         """All binary points of the set, one at a time."""
+
+    def fingerprint(self) -> str:
+        """A hash of everything that makes this set what it is, for checkpoints; equal for equal sets only.
+
+        It covers the class and all attributes. A set that keeps something else in them, such as a cache, overrides it.
+        """
+        return contents_digest(self)
 
     exchange_key: float | Floats = 0.0
     """Entries with equal keys can exchange mass without leaving the set; broadcasts to ``shape``."""

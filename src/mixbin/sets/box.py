@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mixbin import _validate as check
+from mixbin._digest import contents_digest
 from mixbin._validate import Floats
 from mixbin.errors import InfeasibleSet, InvalidInput
 
@@ -62,6 +63,10 @@ class Box:
     def start(self, rng: np.random.Generator | None = None) -> Floats:
         """The middle (geometric with ``log``), or with ``rng`` a uniform point on the same scale."""
         return self.decode(np.full(self.shape, 0.5) if rng is None else np.asarray(rng.uniform(size=self.shape)))
+
+    def fingerprint(self) -> str:
+        """A hash of the exact bounds, for checkpoints."""
+        return contents_digest(self)
 
     def encode(self, lam: Floats) -> Floats:
         """From ``lam`` to the unit box that solvers work in, so that all entries have comparable ranges."""

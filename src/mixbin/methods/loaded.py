@@ -1,0 +1,110 @@
+"""What a checkpoint holds must be possible for the problem at hand: shapes, feasible points, phases that can follow.
+
+A file that was damaged or made by hand could otherwise end a run with an answer that is not in its set.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixbin.errors import CheckpointMismatch
+from mixbin.methods.settings import Settings
+from mixbin.methods.state import Progress
+from mixbin.problem import CheckedProblem
+from mixbin.result import Relaxed, Status
+from mixbin.sets import BinarySet, Box
+
+NEEDS = {
+    "begin": (),
+    "relax": ("state",),
+    "penalise": ("state", "theta_before"),
+    "fix": ("state", "answer"),
+    "lam": ("state", "answer"),
+    "judge": ("state", "answer"),
+    "polish": ("state", "answer", "polish"),
+    "cold": ("state", "answer"),
+    "done": ("best",),
+}
+"""The phases, and the parts of ``Progress`` that each works on."""
+
+
+def check_loaded(at: Progress, problem: CheckedProblem, told: Settings) -> None:
+    """Refuse a state that no run of this problem could have left."""
+    for wrong in _wrong(at, problem.theta_set, problem.lam_set, told):
+        raise CheckpointMismatch(
+            f"checkpoint {told.checkpoint!r} does not fit this problem: {wrong}; "
+            "give this run another file, or delete that one to start afresh"
+        )
+
+
+def _wrong(at: Progress, theta_set: BinarySet, lam_set: Box, told: Settings) -> Iterator[str]:
+    """What is wrong with the state, the first thing first."""
+    if at.phase not in NEEDS:
+        yield f"it is in the phase {at.phase[:40]!r}, which there is not"
+    for part in NEEDS[at.phase]:
+        if getattr(at, part) is None:
+            yield f"it is in the phase {at.phase!r} without {part!r}"
+    counts = (at.start, at.outer, at.inner, at.draws, at.n_full, at.n_term_evaluations, at.n_rows)
+    if min(counts) < 0 or at.start > told.starts or at.n_rows > len(at.trace):
+        yield f"its counts are {counts}"
+    if not at.epsilon > 0:
+        yield f"its eps is {at.epsilon}"
+    if at.state is not None:
+        shape = at.state.theta.shape
+        fixed = at.answer is not None and shape == (0,)
+        if not fixed:
+            yield from _point("theta", at.state.theta, theta_set)
+        if at.state.grad_theta.shape != shape or at.state.grad_lam.shape != lam_set.shape:
+            yield "its gradients have another shape"
+        yield from _unit(at.state.lam, lam_set)
+    if at.theta_before is not None:
+        yield from _point("theta before", at.theta_before, theta_set)
+    if at.answer is not None:
+        yield from _answer("the answer", at.answer, at.status, theta_set)
+    if at.polish is not None:
+        yield from _answer("the polished answer", at.polish.theta, at.status, theta_set)
+        if at.polish.grad.shape != theta_set.shape:
+            yield "its gradients have another shape"
+        yield from _unit(at.polish.lam, lam_set)
+    yield from _relaxed(at.relaxed, theta_set, lam_set)
+    if at.best is not None:
+        yield from _answer("the best answer", at.best.theta, at.best.status, theta_set)
+        yield from _lam(at.best.lam, lam_set)
+        yield from _relaxed(at.best.relaxed, theta_set, lam_set)
+        if at.best.grad is not None and at.best.grad.shape != theta_set.shape:
+            yield "its gradients have another shape"
+
+
+def _point(name: str, theta: NDArray[Any], theta_set: BinarySet) -> Iterator[str]:
+    if theta.dtype != np.float64 or theta.shape != theta_set.shape:
+        yield f"{name} has shape {theta.shape} and dtype {theta.dtype}"
+    elif not np.isfinite(theta).all() or not theta_set.contains(theta):
+        yield f"{name} is not in {theta_set!r}"
+
+
+def _answer(name: str, theta: NDArray[Any], status: Status, theta_set: BinarySet) -> Iterator[str]:
+    """Binary and feasible, unless it is said to be relaxed or infeasible."""
+    if theta.dtype != np.bool_:
+        yield from _point(name, theta, theta_set)
+    elif theta.shape != theta_set.shape:
+        yield f"{name} has shape {theta.shape}"
+    elif status is not Status.INFEASIBLE and theta_set.violation(theta) > 0:
+        yield f"{name} is not in {theta_set!r}"
+
+
+def _unit(u: NDArray[Any], lam_set: Box) -> Iterator[str]:
+    if u.shape != lam_set.shape or not np.all((u >= 0.0) & (u <= 1.0)):
+        yield f"lam is not in {lam_set!r}"
+
+
+def _lam(lam: NDArray[Any], lam_set: Box) -> Iterator[str]:
+    if lam.shape != lam_set.shape or not np.isfinite(lam).all() or not lam_set.contains(lam):
+        yield f"lam is not in {lam_set!r}"
+
+
+def _relaxed(relaxed: Relaxed | None, theta_set: BinarySet, lam_set: Box) -> Iterator[str]:
+    if relaxed is not None:
+        yield from _point("the relaxed point", relaxed.theta, theta_set)
+        yield from _lam(relaxed.lam, lam_set)
