@@ -33,7 +33,7 @@ def boom():
         (lambda: (0.0, np.array([0, np.nan, 0, 0])), mb.DivergedError, "grad_theta is nan at index (1,)"),
         (lambda: (0.0, np.array([0, 0, -np.inf, 0])), mb.DivergedError, "grad_theta is -inf at index (2,)"),
         (lambda: (0.0, np.zeros(3)), mb.InvalidInput, "grad_theta must have shape (4,), got (3,)"),
-        (lambda: (0.0, "steep"), mb.InvalidInput, "grad_theta must be an array of numbers"),
+        (lambda: (0.0, "steep"), mb.InvalidInput, "grad_theta must be an array of real numbers"),
         (lambda: (0.0, None), mb.InvalidInput, "grad_theta must have shape (4,)"),
         (lambda: ("low", np.zeros(4)), mb.InvalidInput, "value must be one number"),
         (lambda: (np.zeros(2), np.zeros(4)), mb.InvalidInput, "value must be one number"),

@@ -1,6 +1,6 @@
 """One vocabulary of argument checks, so that every message names argument, value and remedy alike."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -105,6 +105,7 @@ def array(
     keep_single: bool = False,
 ) -> Floats:
     """A finite float64 array of that shape; a float64 array passes through uncopied, a float32 one with ``keep_single``."""
+    plain_table(name, value)
     must = "an array of numbers" if shape is None else f"an array of numbers of shape {shape}"
     if ndim is not None:
         must = f"an array of numbers with {ndim} dimension{'s' if ndim != 1 else ''}"
@@ -126,6 +127,51 @@ def array(
             + (remedy or "remove or replace missing and infinite values")
         )
     return x
+
+
+def unmasked(name: str, value: object) -> None:
+    """Refuse masked entries, which NumPy hands on as the numbers below the mask."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.getmaskarray(value).any():
+        masked = int(np.count_nonzero(np.ma.getmaskarray(value)))
+        raise InvalidInput(
+            f"{name} must have a value in every entry, got {masked} masked ones; fill them, as by {name}.filled(0.0), or leave "
+            "their rows out"
+        )
+
+
+def plain_table(name: str, value: object) -> None:
+    """Refuse what NumPy takes for numbers without a word: masked entries, dates, columns of one name, broken indices."""
+    unmasked(name, value)
+    if type(value).__module__.startswith("scipy.sparse"):
+        _check_indices(name, value)
+    for column, dtype in _dtypes(name, value):
+        if getattr(dtype, "kind", "") in ("M", "m"):
+            what = f"dtype {dtype}" if column is None else f"column {column!r} of dtype {dtype}"
+            raise InvalidInput(f"{name} must hold numbers, got {what}; turn it into numbers or leave it out")
+
+
+def _dtypes(name: str, value: Any) -> list[tuple[object, object]]:
+    """The dtypes of a dataframe with their columns, or the one of an array or series."""
+    columns, dtypes = getattr(value, "columns", None), getattr(value, "dtypes", None)
+    if columns is None or not isinstance(dtypes, Iterable):
+        return [(None, getattr(value, "dtype", None))]
+    names = list(columns)
+    if twice := [column for i, column in enumerate(names) if column in names[:i]]:
+        raise InvalidInput(f"{name} must name its columns differently, got {twice[0]!r} twice; rename one of them")
+    return list(zip(names, dtypes, strict=False))
+
+
+def _check_indices(name: str, value: Any) -> None:
+    """SciPy's own products read and write outside of their memory where the indices of a matrix are wrong."""
+    try:
+        if value.format in ("csr", "csc", "bsr"):
+            value.check_format(full_check=True)
+        elif value.format == "coo":
+            for index, side in zip((value.row, value.col), value.shape, strict=True):
+                if index.size and not (index.min() >= 0 and index.max() < side):
+                    raise ValueError("an index lies outside of the shape")
+    except ValueError as error:
+        raise InvalidInput(f"{name} must be a whole sparse matrix, got one with broken indices ({error}); make it anew") from None
 
 
 def generator(name: str, seed: object) -> np.random.Generator:

@@ -17,6 +17,8 @@ Warm = Mapping[str, NDArray[Any]]
 
 FALL = 1e-12
 """G has fallen when it is lower by more than this share of it: rounding is no progress."""
+LARGEST_DERIVATIVE = 1e150
+"""Solvers square gradients: beyond this the squares overflow."""
 
 
 class Evaluation(NamedTuple):
@@ -251,6 +253,8 @@ class CheckedProblem:
         if not isinstance(got, Evaluation):
             raise InvalidInput(f"evaluate must return an Evaluation, got {check.shown(got)} {place}; see mixbin.Evaluation")
         try:
+            if np.iscomplexobj(got.value):
+                raise TypeError
             value = float(got.value)
         except (TypeError, ValueError):
             raise InvalidInput(f"value must be one number, got {check.shown(got.value)} {place}; return a float") from None
@@ -265,14 +269,23 @@ class CheckedProblem:
     @staticmethod
     def _gradient(name: str, grad: object, shape: tuple[int, ...], value: float, place: str) -> Floats:
         try:
-            g = np.asarray(grad, dtype=np.float64)
+            check.plain_table(name, grad)
+            raw = np.asarray(grad)
+            if raw.dtype.kind in "cSU":
+                raise TypeError
+            g = raw.astype(np.float64, copy=False)
         except (TypeError, ValueError):
-            raise InvalidInput(f"{name} must be an array of numbers, got {check.shown(grad)} {place}") from None
+            raise InvalidInput(f"{name} must be an array of real numbers, got {check.shown(grad)} {place}") from None
         if g.shape != shape:
             raise InvalidInput(f"{name} must have shape {shape}, got {g.shape} {place}; return one derivative per entry")
         if value < np.inf and not check.is_finite(g):
             bad = tuple(int(i) for i in np.argwhere(~np.isfinite(g))[0])
             raise DivergedError(f"{name} is {g[bad]} at index {bad} {place}; check the gradient at this theta and lam")
+        if g.size and value < np.inf and max(g.max(), -g.min()) > LARGEST_DERIVATIVE:
+            raise InvalidInput(
+                f"{name} must be at most {LARGEST_DERIVATIVE:g}, got {max(g.max(), -g.min()):g} {place}; "
+                "divide the function by a constant"
+            )
         return g
 
 

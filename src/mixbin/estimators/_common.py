@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
 
 from mixbin import _validate as check
 from mixbin.errors import InvalidInput
@@ -33,13 +34,29 @@ def generator(random_state: object) -> np.random.RandomState:
     return rng
 
 
+def validated(estimator: Any, X: Any, *y: Any, **settings: Any) -> Any:
+    """scikit-learn's ``validate_data``, before it what scikit-learn takes without a word; all errors are InvalidInput."""
+    check.plain_table("X", X)
+    for targets in y:
+        (check.plain_table if settings.get("y_numeric") else check.unmasked)("y", targets)
+    with saying():
+        return validate_data(estimator, X, *y, **settings)
+
+
+class _WrongType(InvalidInput, TypeError):
+    """Where scikit-learn's conventions ask for a TypeError."""
+
+
 @contextmanager
-def saying(must: str) -> Iterator[None]:
-    """scikit-learn's checks speak of X and y; say first which argument was meant."""
+def saying(must: str = "") -> Iterator[None]:
+    """Turn scikit-learn's errors, which speak of X and y, into ours; ``must`` says first which argument was meant."""
     try:
         yield
-    except ValueError as error:
-        raise InvalidInput(f"{must}: {error}") from None
+    except InvalidInput:
+        raise
+    except (TypeError, ValueError) as error:
+        kind = _WrongType if isinstance(error, TypeError) else InvalidInput
+        raise kind(f"{must}: {error}" if must else str(error)) from None
 
 
 def check_both(X_val: object, y_val: object) -> None:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from mixbin import _validate as check
 from mixbin._validate import Floats
 from mixbin.errors import InvalidInput
-from mixbin.estimators._common import ROUNDING, check_both, check_some_row, generator, saying, solve, split_rows
+from mixbin.estimators._common import ROUNDING, check_both, check_some_row, generator, saying, solve, split_rows, validated
 from mixbin.problems import SoftmaxDistillation
 
 POLISH = 50
@@ -131,8 +131,9 @@ class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         check_both(X_val, y_val)
 
         split = X_val is None
-        table, labels = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2 if split else 1)
-        check_classification_targets(labels)
+        table, labels = validated(self, X, y, dtype=np.float64, ensure_min_samples=2 if split else 1)
+        with saying():
+            check_classification_targets(labels)
         self.classes_, counts = np.unique(labels, return_counts=True)
         if len(self.classes_) < 2:
             raise InvalidInput(f"y must hold at least two classes, got one class only, {self.classes_[0]!r}; add rows of another")
@@ -171,7 +172,7 @@ class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         array of shape (n_samples, n_classes), or (n_samples,) for two classes
         """
         check_is_fitted(self)
-        table = validate_data(self, X, reset=False, dtype=np.float64)
+        table = validated(self, X, reset=False, dtype=np.float64)
         scores = np.asarray(table @ self.coef_.T + self.intercept_)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
@@ -219,6 +220,8 @@ class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def _validation_set(self, X_val: Any, y_val: Any) -> tuple[Floats, NDArray[Any]]:
         """The validation set that was passed, with the columns of X."""
+        check.plain_table("X_val", X_val)
+        check.unmasked("y_val", y_val)
         with saying("X_val must be a table of numbers with the columns of X"):
             table = check_array(X_val, dtype=np.float64, input_name="X_val", estimator=self)
             validate_data(self, X_val, reset=False, skip_check_array=True)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from mixbin import _validate as check
 from mixbin._validate import Floats
 from mixbin.estimators import _dask
-from mixbin.estimators._common import ROUNDING, check_both, check_some_row, generator, saying, solve, split_rows
+from mixbin.estimators._common import ROUNDING, check_both, check_some_row, generator, saying, solve, split_rows, validated
 from mixbin.problems import RidgeDistillation
 
 Chosen = tuple[NDArray[np.intp], int, RidgeDistillation]
@@ -155,7 +155,7 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
     def _in_memory(self, X: Any, y: Any, X_val: Any, y_val: Any, rng: np.random.RandomState) -> Chosen:
         """Arrays: the candidate rows, how many rows X has, and the problem."""
         split = X_val is None
-        table, targets = validate_data(
+        table, targets = validated(
             self,
             X,
             y,
@@ -206,7 +206,7 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         if _dask.is_dask(X):
             _dask.seen(self, X, reset=False)
             return _dask.predicted(X, self.coef_, self.intercept_)  # type: ignore[no-any-return]
-        table = validate_data(self, X, accept_sparse="csr", reset=False, dtype=np.float64)
+        table = validated(self, X, accept_sparse="csr", reset=False, dtype=np.float64)
         return np.asarray(table @ self.coef_.T + self.intercept_)
 
     def __sklearn_tags__(self) -> Any:
@@ -217,6 +217,8 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
 
     def _validation_set(self, X_val: Any, y_val: Any) -> tuple[Floats, Floats]:
         """The validation set that was passed, with the columns of X."""
+        check.plain_table("X_val", X_val)
+        check.plain_table("y_val", y_val)
         with saying("X_val must be a table of numbers with the columns of X"):
             table = check_array(X_val, accept_sparse="csr", dtype=np.float64, input_name="X_val", estimator=self)
             validate_data(self, X_val, reset=False, skip_check_array=True)

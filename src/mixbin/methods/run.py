@@ -24,7 +24,7 @@ from mixbin.methods.ties import gather_ties
 from mixbin.problem import CheckedProblem, Floats, Suggests
 from mixbin.result import Relaxed, Result, Status
 from mixbin.solvers import FixedTheta, Objective, OutOfEvaluations, SpectralGradient, State
-from mixbin.solvers.base import NoFiniteValue
+from mixbin.solvers.base import LEAST, NoFiniteValue
 
 FIRST_WEIGHT = 1e-3
 """eps_0 = 1 / (FIRST_WEIGHT * scale of the gradient): the penalty begins as a small perturbation of G."""
@@ -205,7 +205,7 @@ class Run:
         if epsilon0 is None:
             scale = self.objective.scale(state.grad_theta)
             # A gradient of zero says nothing about the scale of G; its value is the next best guess.
-            epsilon0 = 1.0 / (FIRST_WEIGHT * (scale or abs(state.value) or 1.0))
+            epsilon0 = 1.0 / max(FIRST_WEIGHT * (scale or abs(state.value) or 1.0), LEAST)
         self.at.phase, self.at.outer = "penalise", 0
         self._reweight(state, epsilon0)
 

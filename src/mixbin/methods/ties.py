@@ -26,8 +26,7 @@ def gather_ties(theta_set: BinarySet, theta: Floats, grad: Floats, rng: np.rando
     fractional = (flat > SAME) & (flat < 1.0 - SAME)
     if np.count_nonzero(fractional) < 2:
         return None
-    g_range = float(np.max(grad) - np.min(grad))
-    scale = SAME * g_range if g_range > 0 else np.inf
+    scale = SAME * float(np.max(grad) - np.min(grad)) or np.inf
     level, slope = _rounded(flat[fractional], SAME), _rounded(grad.ravel()[fractional], scale)
     # Of a long vector mostly few entries may be tied, and these alone are sorted further.
     some = _maybe_tied(level, slope)

@@ -104,6 +104,7 @@ def _like(a: Floats, name: str, value: ArrayLike) -> Floats:
 
 def solve_knapsack(a: Floats, d: Floats, b: Floats, low: Floats, high: Floats, r: float, *, equality: bool) -> Floats:
     """The same on vectors of equal length, without the checks."""
+    b, r = scaled(b, r)
     x = np.clip(a, low, high)
     if np.dot(b, x) == r or (np.dot(b, x) < r and not equality):
         return x
@@ -114,6 +115,16 @@ def solve_knapsack(a: Floats, d: Floats, b: Floats, low: Floats, high: Floats, r
     a, d, b, low, high = (part[weighted] for part in parts)
     x[weighted] = sign[weighted] * _meet(a, d, b, low, high, r) + 0.0
     return x
+
+
+def scaled(b: Floats, r: float) -> tuple[Floats, float]:
+    """Weights and capacity divided by a power of two, which is exact, such that the largest weight is between 1/2 and 1.
+
+    The search squares weights: those beyond 1e154 would overflow and those below 1e-162 vanish.
+    """
+    exponent = int(np.frexp(np.abs(b).max(initial=0.0))[1])
+    with np.errstate(over="ignore", under="ignore"):
+        return np.ldexp(b, -exponent), float(np.ldexp(r, -exponent))
 
 
 def _meet(a: Floats, d: Floats, b: Floats, low: Floats, high: Floats, r: float) -> Floats:

@@ -11,7 +11,7 @@ from mixbin.sets._membership import ROUNDING, in_unit_box
 from mixbin.sets._moves import Indices, pairs
 from mixbin.sets._weights import flip_weight, inverse, removal_weight, weighted_exchange_weight
 from mixbin.sets.base import BinarySet, Bools, Floats, Moves
-from mixbin.sets.kiwiel import solve_knapsack
+from mixbin.sets.kiwiel import scaled, solve_knapsack
 
 
 class Knapsack(BinarySet):
@@ -43,17 +43,23 @@ class Knapsack(BinarySet):
             raise check.fail("capacity", capacity, "positive", "it must hold at least the smallest weight", InfeasibleSet)
         self.shape = (self.weights.size,)
         self.exchange_key = self.weights
+        # All but what is shown is computed from weights of at most 1, whose products neither overflow nor vanish.
+        weights, self._capacity = scaled(self.weights, self.capacity)
+        self._weights = np.maximum(weights, np.finfo(np.float64).tiny)
 
     @property
     def _limit(self) -> float:
         # 0.1 + 0.2 fits into 0.3: sums of weights are only known up to their rounding.
-        return self.capacity * (1.0 + 1e-12)
+        return self._capacity * (1.0 + 1e-12)
 
     def project(self, x: ArrayLike) -> Floats:
         """Kiwiel's breakpoint search for the multiplier of the weight."""
         x = check.array("x", x, shape=self.shape)
         one = np.ones_like(x)
-        return solve_knapsack(x, one, self.weights, 0.0 * one, one, self.capacity, equality=False)
+        y = solve_knapsack(x, one, self._weights, 0.0 * one, one, self._capacity, equality=False)
+        # Where the capacity is below the rounding of the weights, no multiplier meets it: shrink what is left over.
+        weight = float(self._weights @ y)
+        return y * (self._capacity / weight) if weight > self._limit else y
 
     def vertex(self, x: ArrayLike) -> Bools:
         """The entries of at least 1/2 from the largest down, without those that no longer fit.
@@ -62,37 +68,36 @@ class Knapsack(BinarySet):
         """
         x = check.array("x", x, shape=self.shape)
         chosen = np.zeros(self.size, dtype=np.bool_)
-        left, room = np.flatnonzero((x >= 0.5) & (self.weights <= self._limit)), self._limit
+        left, room = np.flatnonzero((x >= 0.5) & (self._weights <= self._limit)), self._limit
         left = left[np.argsort(-x[left], kind="stable")]
         while left.size:
-            total = np.cumsum(self.weights[left])
+            total = np.cumsum(self._weights[left])
             fitting = int(np.searchsorted(total, room, side="right"))
             chosen[left[:fitting]] = True
             room -= total[fitting - 1]
             left = left[fitting:]
-            left = left[self.weights[left] <= room]
+            left = left[self._weights[left] <= room]
         return chosen
 
     def linear_oracle(self, g: ArrayLike) -> Floats:
         """The entries of lowest g/weight below 0 until the capacity is spent, the last one in part."""
         g = check.array("g", g, shape=self.shape)
         v = np.zeros(self.size)
-        with np.errstate(over="ignore"):
-            ratio = g / self.weights
         order = np.flatnonzero(g < 0)
-        order = order[np.argsort(ratio[order], kind="stable")]
-        room = self.capacity - np.concatenate([[0.0], np.cumsum(self.weights[order])[:-1]])
-        v[order] = np.clip(room / self.weights[order], 0.0, 1.0)
+        with np.errstate(over="ignore"):
+            order = order[np.argsort(g[order] / self._weights[order], kind="stable")]
+            room = self._capacity - np.concatenate([[0.0], np.cumsum(self._weights[order])[:-1]])
+            v[order] = np.clip(room / self._weights[order], 0.0, 1.0)
         return v
 
     def contains(self, x: ArrayLike) -> bool:
         """Whether the entries lie in [0, 1] and the weight within the capacity, up to rounding."""
         x = check.array("x", x, shape=self.shape)
-        return in_unit_box(x) and float(self.weights @ x) <= self.capacity * (1.0 + ROUNDING)
+        return in_unit_box(x) and float(self._weights @ x) <= self._capacity * (1.0 + ROUNDING)
 
     def start(self, rng: np.random.Generator | None = None) -> Floats:
         """Equal entries that use the capacity (at most 1/2), or with ``rng`` a random point around them."""
-        centre = min(self.capacity / float(self.weights.sum()), 0.5)
+        centre = min(self._capacity / float(self._weights.sum()), 0.5)
         if rng is None:
             return np.full(self.shape, centre)
         return self.project(2.0 * centre * check.generator("rng", rng).uniform(size=self.size))
@@ -103,8 +108,8 @@ class Knapsack(BinarySet):
         if self.violation(theta):
             raise check.fail("theta", theta, f"within the capacity {self.capacity:g}", "start from a vertex of the set")
         slope = None if grad is None else check.array("grad", grad, shape=self.shape)
-        room = self._limit - float(self.weights @ theta)
-        cost = np.append(self.weights, 0.0)
+        room = self._limit - float(self._weights @ theta)
+        cost = np.append(self._weights, 0.0)
 
         def fits(off: Indices, on: Indices) -> Bools:
             return np.asarray(cost[on] - cost[off] <= room)
@@ -115,23 +120,23 @@ class Knapsack(BinarySet):
     def n_moves(self, theta: ArrayLike) -> int:
         """The removals, and the additions and exchanges that fit."""
         theta = check.binary("theta", theta, shape=self.shape)
-        room = self._limit - float(self.weights @ theta)
-        others = np.sort(self.weights[~theta])
-        exchanges = int(np.searchsorted(others, self.weights[theta] + room, side="right").sum())
+        room = self._limit - float(self._weights @ theta)
+        others = np.sort(self._weights[~theta])
+        exchanges = int(np.searchsorted(others, self._weights[theta] + room, side="right").sum())
         return exchanges + int(np.count_nonzero(theta)) + int(np.searchsorted(others, room, side="right"))
 
     def epsilon_star(self, theta: ArrayLike, grad: ArrayLike) -> float:
         """Entry by entry while there is room; without, removals and exchanges of equal weight."""
         on = check.binary("theta", theta, shape=self.shape)
         g = check.array("grad", grad, shape=self.shape)
-        if float(self.weights @ on) < self.capacity * (1.0 - ROUNDING):
+        if float(self._weights @ on) < self._capacity * (1.0 - ROUNDING):
             return inverse(flip_weight(on, g))
-        return inverse(max(weighted_exchange_weight(on, g, self.weights), removal_weight(on, g)))
+        return inverse(max(weighted_exchange_weight(on, g, self._weights), removal_weight(on, g)))
 
     def violation(self, theta: ArrayLike) -> float:
         """The weight beyond the capacity."""
-        weight = float(self.weights @ check.binary("theta", theta, shape=self.shape))
-        return weight - self.capacity if weight > self._limit else 0.0
+        theta = check.binary("theta", theta, shape=self.shape)
+        return float(self.weights @ theta) - self.capacity if float(self._weights @ theta) > self._limit else 0.0
 
     def cardinality(self) -> int:
         """2^m, an upper bound."""
@@ -146,8 +151,8 @@ class Knapsack(BinarySet):
             v[list(chosen)] = True
             yield v
             for i in range(self.size - 1, chosen[-1] if chosen else -1, -1):
-                if self.weights[i] <= room:
-                    stack.append(((*chosen, i), room - float(self.weights[i])))
+                if self._weights[i] <= room:
+                    stack.append(((*chosen, i), room - float(self._weights[i])))
 
     def __repr__(self) -> str:
         return f"Knapsack(weights=<{self.size} of sum {self.weights.sum():g}>, capacity={self.capacity:g})"

@@ -38,6 +38,8 @@ SUFFICIENT = 1e-4
 """Armijo's constant: the share of the predicted decrease that a step must deliver."""
 SHORTEST = 1e-12
 """A line search that gets here has met rounding."""
+LEAST = 1e-300
+"""Gradients below this count as if they were of this size."""
 FIRST_LAM_MOVE = 0.1
 """The first step in lam goes a tenth of its range: unlike theta, its gradient says nothing about a good length."""
 
@@ -94,4 +96,6 @@ def first_steps(objective: Objective, at: State) -> tuple[float, float]:
     """First step sizes: theta moves by at most 1, lam by a tenth of its range."""
     scale = objective.scale(objective.slope(at.grad_theta, at.theta))
     lam_scale = float(np.abs(at.grad_lam).max()) if at.grad_lam.size else 0.0
-    return 1.0 / scale if scale > 0 else 1.0, FIRST_LAM_MOVE / lam_scale if lam_scale > 0 else 1.0
+    # Of a gradient below LEAST the inverse overflows.
+    step_theta = 1.0 / max(scale, LEAST) if scale > 0 else 1.0
+    return step_theta, FIRST_LAM_MOVE / max(lam_scale, LEAST) if lam_scale > 0 else 1.0

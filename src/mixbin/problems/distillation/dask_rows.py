@@ -14,6 +14,7 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from mixbin import _validate as check
 from mixbin._validate import Floats
 from mixbin.errors import ClusterLost, InvalidInput, WorkersLost
 from mixbin.problems.distillation.blocks import WIDTH, BlockRows, Survey, Weights, stacked, summary_of, survey, tree, triangle
@@ -369,6 +370,7 @@ def _as_array(name: str, value: Any, kind: str) -> Any:
         return value
     if not is_dataframe_like(value) and not is_series_like(value):
         raise InvalidInput(f"{name} must be {kind}, got {type(value).__name__}; see dask.array.from_delayed")
+    check.plain_table(name, value)
     if value.ndim == 2:
         for column, dtype in value.dtypes.items():
             _check_dtype(name, dtype, f"column {column!r}")

@@ -40,6 +40,8 @@ def candidates(X: Any, y: Any, chunks: Sequence[int] | None) -> Rows:
     if sparse.issparse(X):
         raise InvalidInput("chunks must be None for a sparse X; pass X.toarray() to work in blocks")
     remedy = "give the rows of each block, one after the other"
+    if not np.iterable(chunks):
+        raise check.fail("chunks", chunks, "a sequence of whole numbers", remedy)
     sizes = [check.whole(f"chunks[{i}]", size, low=1, remedy=remedy) for i, size in enumerate(chunks)]
     if sum(sizes) != len(X):
         raise check.fail("chunks", chunks, f"blocks that make up the {len(X)} rows of X", remedy)
@@ -70,6 +72,7 @@ def _pair(name: str, X: Any, y_name: str, y: Any) -> tuple[Any, Any]:
 def _table(name: str, value: Any) -> Any:
     """A dense array of float64 or float32, or a sparse matrix of finite numbers, with rows and columns."""
     if sparse.issparse(value):
+        check.plain_table(name, value)
         table = sparse.csr_array(value)
         check.array(name, table.data)
     else:

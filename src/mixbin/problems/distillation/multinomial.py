@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 
 from mixbin._validate import Floats
+from mixbin.errors import DivergedError
 
 Codes = NDArray[np.intp]
 
@@ -75,7 +76,12 @@ class Multinomial:
         spread = self.weights * (1.0 - np.einsum("ik,ik->i", P, P)) / P.shape[1]
         M = (self.Z * spread[:, None]).T @ self.Z
         M[np.diag_indices(len(M))] += self.alpha
-        factor = (np.linalg.cholesky(M).T, False)
+        try:
+            factor = (np.linalg.cholesky(M).T, False)
+        except np.linalg.LinAlgError:
+            raise DivergedError(
+                f"the logistic regression is singular at alpha = {self.alpha:g}; raise alpha or rescale the columns of X"
+            ) from None
         return conjugate_gradients(product, lambda R: np.asarray(cho_solve(factor, R.T, check_finite=False).T), rhs, start, share)
 
     def train(self, B: Floats) -> Trained:

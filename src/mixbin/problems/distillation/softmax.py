@@ -19,6 +19,8 @@ DEFAULT_ALPHA = 0.03
 INTERCEPT = 30.0
 """The intercept is the coefficient of a column of this constant, in units of the typical deviation of the columns of X: a penalty
 so weak that it only matters where a class has no row left, and no intercept would be the best one."""
+ALPHA_BOUNDS = (1e-15, 1e15)
+"""What alpha may be, in the same units: a smaller one is lost when it is added to the Hessian, a larger one hides it."""
 ADJOINT = 1e-8
 """The linear system of the hypergradient is solved to this share of its right-hand side."""
 
@@ -199,6 +201,7 @@ def _table(name: str, value: ArrayLike) -> Floats:
 
 def _labels(name: str, value: ArrayLike, table: str, rows: int) -> NDArray[Any]:
     """One label per row; numbers must be finite."""
+    check.unmasked(name, value)
     labels = np.asarray(value)
     if labels.shape != (rows,):
         raise check.fail(name, labels, f"an array of shape ({rows},)", f"give one class per row of {table}")
@@ -228,8 +231,13 @@ def _codes(y_val: ArrayLike, rows: int, classes: NDArray[Any]) -> Codes:
 
 
 def _checked_alpha(alpha: object, variance: float) -> float | tuple[float, float]:
-    if alpha is not None:
-        return check.positive_or_range("alpha", alpha, "pass a number to fix it, a pair (low, high) to optimise it, or None")
-    if variance <= 0:
-        raise InvalidInput("alpha=None needs a column of X that varies, got constant columns only; pass a number or check X")
-    return DEFAULT_ALPHA * variance
+    if alpha is None:
+        if variance <= 0:
+            raise InvalidInput("alpha=None needs a column of X that varies, got constant columns only; pass a number or check X")
+        return DEFAULT_ALPHA * variance
+    checked = check.positive_or_range("alpha", alpha, "pass a number to fix it, a pair (low, high) to optimise it, or None")
+    least, most = (bound * (variance or 1.0) for bound in ALPHA_BOUNDS)
+    if np.min(checked) < least or np.max(checked) > most:
+        must = f"from {least:.3g} to {most:.3g}, {ALPHA_BOUNDS[0]:g} to {ALPHA_BOUNDS[1]:g} times the mean variance of X"
+        raise check.fail("alpha", alpha, must, "beyond that it is lost in rounding; choose it nearer, or rescale X")
+    return checked
