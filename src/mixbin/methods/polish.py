@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mixbin.problem import FALL, FastMoves, Floats, Indices, LocalSearch, Warm
 from mixbin.sets.base import Moves
 from mixbin.solvers import Objective
+from mixbin.solvers.base import LEAST
 
 REACH = 8
 """The first large step flips all that promises at least 2^-REACH of the best single move."""
@@ -77,7 +78,7 @@ def _large_step(objective: Objective, state: PolishState) -> PolishState:
     if first is None or first[0].size == 0:
         return replace(state, reach=-1)
     promise = -_predicted(state.grad, *first)[0]
-    if not promise > 0:
+    if not promise > LEAST:
         return replace(state, reach=-1)
     t = 2.0**state.reach / promise
     target = theta_set.vertex(state.theta - t * state.grad)
