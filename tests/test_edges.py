@@ -216,3 +216,11 @@ def test_knapsacks_of_very_different_weights(weights, capacity):
             assert knapsack.contains(knapsack.linear_oracle(np.negative(x)))
         assert knapsack.contains(knapsack.start())
         assert knapsack.contains(knapsack.start(np.random.default_rng(0)))
+
+
+def test_a_weight_that_never_fits_does_not_spoil_the_others():
+    knapsack = mb.Knapsack([1.0, 1.0, 2.0, 1e300], 1.0)
+    np.testing.assert_allclose(knapsack.project([0.0, 0.0, 1e16, 0.0]), [0.0, 0.0, 0.5, 0.0])
+    np.testing.assert_allclose(
+        knapsack.project([0.9, 0.9, 0.1, 0.9]), [*mb.Knapsack([1.0, 1.0, 2.0], 1.0).project([0.9, 0.9, 0.1]).tolist(), 0.0]
+    )

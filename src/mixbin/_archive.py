@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from mixbin._files import replacing
+from mixbin._files import replacing, shortened
 from mixbin._validate import fail
 from mixbin.errors import InvalidInput
 
@@ -64,7 +64,7 @@ def read_archive(path: str | os.PathLike[str], kind: str, versions: tuple[int, .
     """Header and arrays of an archive of that ``kind`` in one of these format ``versions``; all else is refused by name."""
     if not isinstance(path, (str, os.PathLike)):
         raise fail("path", path, f"the name of a saved {kind}")
-    name = os.fspath(path)
+    name = shortened(os.fspath(path))
     try:
         with open_regular(path) as file:
             arrays = _arrays(file)

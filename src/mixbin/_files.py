@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from mixbin._validate import fail
 from mixbin.errors import CannotWrite, InvalidInput
 
 LONGEST_NAME = 220
@@ -26,6 +27,8 @@ REMEDIES = {
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """A file to write to that takes the place of ``path`` only once it is whole and on disk."""
+    if not isinstance(path, (str, os.PathLike)) or "\0" in os.fspath(path):
+        raise fail("path", path, "the name of a file")
     target = Path(path)
     try:
         if not target.parent.is_dir():
@@ -44,7 +47,7 @@ def cannot_write(path: Path, error: OSError) -> CannotWrite:
         return error
     reason = error.strerror or str(error) or type(error).__name__
     remedy = REMEDIES.get(error.errno or 0, "choose a folder that can be written to")
-    return CannotWrite(error.errno or 0, f"{_cut(str(path))!r} cannot be written ({reason}); {remedy}")
+    return CannotWrite(error.errno or 0, f"{shortened(str(path))!r} cannot be written ({reason}); {remedy}")
 
 
 def part_prefix(name: str) -> str:
@@ -55,7 +58,8 @@ def part_prefix(name: str) -> str:
     return f".{name}."
 
 
-def _cut(text: str) -> str:
+def shortened(text: str) -> str:
+    """A long name without its middle, for a message."""
     return text if len(text) <= 120 else f"{text[:57]}...{text[-60:]}"
 
 
@@ -110,7 +114,16 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 def read_json(path: Path) -> dict[str, Any]:
     """A JSON file that a command left in its folder."""
     try:
-        read: dict[str, Any] = json.loads(path.read_text())
+        read: Any = json.loads(path.read_text())
+    except RecursionError:
+        raise foreign(path, "it is nested too deeply") from None
     except (OSError, ValueError) as error:
-        raise InvalidInput(f"{path} is not what mixbin wrote there ({error}); choose another --out") from None
+        raise foreign(path, str(error)) from None
+    if not isinstance(read, dict):
+        raise foreign(path, "it has no names")
     return read
+
+
+def foreign(path: Path, why: str) -> InvalidInput:
+    """The error for a file in a run's folder that is not as the run left it."""
+    return InvalidInput(f"{path} is not what mixbin wrote there ({why[:120]}); choose another --out")

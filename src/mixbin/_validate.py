@@ -1,5 +1,7 @@
 """One vocabulary of argument checks, so that every message names argument, value and remedy alike."""
 
+import math
+import re
 from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -11,12 +13,19 @@ from mixbin.errors import InvalidInput
 
 Floats = NDArray[np.float64]
 
+LARGEST_SIZE = 2**36
+"""Entries of theta: half a terabyte."""
+
 
 def shown(value: object) -> str:
     """A short rendering of a bad value for an error message."""
     if isinstance(value, np.ndarray):
         return f"an array of shape {value.shape} and dtype {value.dtype}"
-    text = repr(value)
+    try:
+        # One line, without the addresses of objects, which say nothing and differ from run to run.
+        text = re.sub(r" at 0x[0-9a-fA-F]+", "", " ".join(repr(value).split()))
+    except Exception:  # a repr may raise anything
+        text = f"a {type(value).__name__}"
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -43,7 +52,10 @@ def real(
     must = f"a finite number{bounds}"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise fail(name, value, must, remedy)
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        raise fail(name, value, must, remedy) from None
     inside = (number > low if open_low else number >= low) and (number < high if open_high else number <= high)
     if not np.isfinite(number) or not inside:
         raise fail(name, value, must, remedy)
@@ -114,8 +126,10 @@ def array(
         # Text that happens to spell numbers is a mistake in the caller's table, not a number.
         if raw.dtype.kind not in "buif":
             raise TypeError
-        x = raw if keep_single and raw.dtype == np.float32 else raw.astype(np.float64, copy=False)
-    except (TypeError, ValueError):
+        with np.errstate(over="ignore"):  # of a longer type than float64
+            x = raw if keep_single and raw.dtype == np.float32 else raw.astype(np.float64, copy=False)
+    except Exception:
+        # Whatever an object's own conversion raises, it is not an array.
         raise fail(name, value, must, remedy) from None
     if (shape is not None and x.shape != shape) or (ndim is not None and x.ndim != ndim):
         raise fail(name, x, must, remedy)
@@ -166,12 +180,28 @@ def _check_indices(name: str, value: Any) -> None:
     try:
         if value.format in ("csr", "csc", "bsr"):
             value.check_format(full_check=True)
-        elif value.format == "coo":
+        elif value.format == "coo" and value.ndim == 2:
             for index, side in zip((value.row, value.col), value.shape, strict=True):
                 if index.size and not (index.min() >= 0 and index.max() < side):
                     raise ValueError("an index lies outside of the shape")
     except ValueError as error:
         raise InvalidInput(f"{name} must be a whole sparse matrix, got one with broken indices ({error}); make it anew") from None
+
+
+def shape_that_fits(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of a vector that a machine can hold."""
+    if math.prod(shape) > LARGEST_SIZE:
+        raise fail(name, shape, f"at most {LARGEST_SIZE} entries in all", "no machine holds more")
+    return shape
+
+
+def loose_array(name: str, value: object, must: str) -> NDArray[Any]:
+    """An array of anything; rows of different lengths are none."""
+    unmasked(name, value)
+    try:
+        return np.asarray(value)
+    except Exception:  # whatever an object's own conversion raises
+        raise fail(name, value, must) from None
 
 
 def generator(name: str, seed: object) -> np.random.Generator:

@@ -135,6 +135,8 @@ def certify(
 
     got = checked.evaluate(point, at)
     assert got.grad_theta is not None
+    if not isfinite(got.value):
+        raise check.fail("theta", theta, f"a point of finite value, not {got.value}", "there is nothing to certify")
     tried = total = theta_set.n_moves(point)
     best = checked.best_move(point, at) if isinstance(problem, LocalSearch) and total and max_moves else None
     if best is not None:

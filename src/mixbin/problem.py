@@ -253,38 +253,44 @@ class CheckedProblem:
         if not isinstance(got, Evaluation):
             raise InvalidInput(f"evaluate must return an Evaluation, got {check.shown(got)} {place}; see mixbin.Evaluation")
         try:
-            if np.iscomplexobj(got.value):
+            given: Any = got.value
+            if np.iscomplexobj(given) or isinstance(given, (str, bytes, np.ma.MaskedArray)):
                 raise TypeError
-            value = float(got.value)
-        except (TypeError, ValueError):
+            with np.errstate(over="ignore"):
+                value = float(given)
+        except Exception:  # whatever an object's own conversion raises
             raise InvalidInput(f"value must be one number, got {check.shown(got.value)} {place}; return a float") from None
         if np.isnan(value) or value == -np.inf:
             raise DivergedError(f"value is {value} {place}; check the function at this theta and lam, or bound lam more tightly")
         if not gradient:
             return Evaluation(value, None, None, got.warm, got.info)
         grad_theta = self._gradient("grad_theta", got.grad_theta, self.theta_set.shape, value, place)
-        grad_lam = self._gradient("grad_lam", got.grad_lam, self.lam_set.shape, value, place)
+        # In lam's own unit box, where solvers see it, its gradient may be moderate all the same.
+        grad_lam = self._gradient("grad_lam", got.grad_lam, self.lam_set.shape, value, place, largest=np.inf)
         return Evaluation(value, grad_theta, grad_lam, got.warm, got.info)
 
     @staticmethod
-    def _gradient(name: str, grad: object, shape: tuple[int, ...], value: float, place: str) -> Floats:
+    def _gradient(
+        name: str, grad: object, shape: tuple[int, ...], value: float, place: str, largest: float = LARGEST_DERIVATIVE
+    ) -> Floats:
         try:
             check.plain_table(name, grad)
             raw = np.asarray(grad)
             if raw.dtype.kind in "cSU":
                 raise TypeError
-            g = raw.astype(np.float64, copy=False)
-        except (TypeError, ValueError):
+            with np.errstate(over="ignore"):
+                g = raw.astype(np.float64, copy=False)
+        except Exception:  # whatever an object's own conversion raises
             raise InvalidInput(f"{name} must be an array of real numbers, got {check.shown(grad)} {place}") from None
         if g.shape != shape:
             raise InvalidInput(f"{name} must have shape {shape}, got {g.shape} {place}; return one derivative per entry")
         if value < np.inf and not check.is_finite(g):
             bad = tuple(int(i) for i in np.argwhere(~np.isfinite(g))[0])
             raise DivergedError(f"{name} is {g[bad]} at index {bad} {place}; check the gradient at this theta and lam")
-        if g.size and value < np.inf and max(g.max(), -g.min()) > LARGEST_DERIVATIVE:
+        if g.size and value < np.inf and max(g.max(), -g.min()) > largest:
             raise InvalidInput(
-                f"{name} must be at most {LARGEST_DERIVATIVE:g}, got {max(g.max(), -g.min()):g} {place}; "
-                "divide the function by a constant"
+                f"{name} must be at most {largest:g}, got {max(g.max(), -g.min()):g} {place}; "
+                "divide the function by a constant or, if it is computed from X and y, rescale these"
             )
         return g
 

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from mixbin._archive import BROKEN, broken, read_archive, write_archive
 from mixbin._conforms import conforms
+from mixbin._files import shortened
+from mixbin._validate import fail
 from mixbin.certificate import Certificate
-from mixbin.errors import InvalidInput
 from mixbin.problem import Floats
 
 if TYPE_CHECKING:
@@ -95,8 +96,8 @@ class Trace:
 
     def column(self, name: str) -> NDArray[Any]:
         """One column: strings for the phase, floats with NaN where missing for the others."""
-        if name not in self.names:
-            raise InvalidInput(f"column must be one of {', '.join(self.names)}, got {name!r}")
+        if not isinstance(name, str) or name not in self.names:
+            raise fail("column", name, f"one of {', '.join(self.names)}")
         return self._column(name)
 
     def _column(self, name: str) -> NDArray[Any]:
@@ -191,7 +192,7 @@ class Result:
         try:
             return cls._read(header, arrays)
         except BROKEN as error:
-            raise broken(os.fspath(path), "result", error) from None
+            raise broken(shortened(os.fspath(path)), "result", error) from None
 
     @classmethod
     def _read(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "Result":

@@ -137,7 +137,7 @@ BAD = [
     ({"y_val": np.full(20, 7)}, "y_val must hold classes of y, got 7"),
     ({"budget": 41}, "budget must be"),
     ({"alpha": 0.0}, "alpha must be a finite number greater than 0"),
-    ({"temperature": 0}, "temperature must be a finite number greater than 0"),
+    ({"temperature": 0}, "temperature must be a finite number in"),
 ]
 
 

@@ -1,7 +1,11 @@
 """The command: its options, help and errors; what a command does lives in a module of its own, imported when it runs."""
 
+import errno
 import math
+import os
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,25 +14,44 @@ import typer
 from typer.core import TyperGroup
 
 from mixbin._version import __version__
-from mixbin.cli.typed import remember
-from mixbin.errors import DivergedError, InvalidInput
+from mixbin.cli.typed import remember, words
+from mixbin.errors import CannotWrite, DivergedError, InvalidInput
 
 EXIT_UNSOLVED, EXIT_BAD_INPUT = 1, 2
+REMEDIES = {
+    errno.ENOSPC: "free some space and repeat the command",
+    errno.EDQUOT: "free some space and repeat the command",
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+}
+"""What helps where the system refuses a file."""
 
 
 class OneLineErrors(TyperGroup):
-    """Every error is one line on stderr that says what to do; exit code 2 for bad input, 1 for what could not be solved."""
+    """Every error is one line on stderr that says what to do.
+
+    The exit code is 2 for bad input, and 1 for what could not be solved or what the system refuses: memory, space, a file.
+    """
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the command and leave with its exit code."""
         kwargs["standalone_mode"] = False
         remember(kwargs.get("args", args[0] if args else None))
         try:
+            _check_words(words())
             code = super().main(*args, **kwargs)
+            # Here, where it can still be told that nobody takes the output.
+            sys.stdout.flush()
         except InvalidInput as error:
             code = _complain(str(error), EXIT_BAD_INPUT)
         except DivergedError as error:
             code = _complain(str(error), EXIT_UNSOLVED)
+        except OSError as error:
+            code = _complain(_refused(error), EXIT_UNSOLVED)
+            _drop_output()
+        except MemoryError as error:
+            said = f" ({error})" if str(error) else ""
+            code = _complain(f"there is not enough memory{said}; use less data, or a machine with more", EXIT_UNSOLVED)
         except Exception as error:
             # Typer carries its own copy of click's errors, or click itself, depending on its version.
             if not hasattr(error, "format_message"):
@@ -40,8 +63,38 @@ class OneLineErrors(TyperGroup):
 
 
 def _complain(message: str, code: int) -> int:
-    print("mixbin: " + " ".join(message.split()), file=sys.stderr)
+    line = " ".join(message.split())
+    # Names of files and columns may hold anything; what would steer the terminal is shown as its code.
+    shown = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in line)
+    print("mixbin: " + shown, file=sys.stderr)
     return code
+
+
+def _check_words(typed: Sequence[str]) -> None:
+    """What is typed ends up in pages and JSON, which are UTF-8."""
+    for word in typed:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise InvalidInput(f"every argument must be UTF-8, got {word!r}; rename that file or folder") from None
+
+
+def _refused(error: OSError) -> str:
+    """What the system does not allow, with the file and the remedy."""
+    if isinstance(error, CannotWrite):
+        return error.strerror or str(error)
+    what = "a file" if error.filename is None else repr(os.fsdecode(error.filename))
+    remedy = REMEDIES.get(error.errno or 0, "check its path, its permissions and the disk")
+    return f"{what} cannot be read or written ({error.strerror or error}); {remedy}"
+
+
+def _drop_output() -> None:
+    """Where nobody takes the output, Python would complain once more at its end: what is left of it goes nowhere."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 app = typer.Typer(

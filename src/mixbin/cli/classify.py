@@ -1,6 +1,6 @@
 """``mixbin distill --task classification``: which rows of a table to train a classifier on, and which labels not to trust."""
 
-import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from mixbin._validate import Floats
 from mixbin._version import __version__
 from mixbin.cli import tables
 from mixbin.cli.distill import EXIT_UNSOLVED, Options, check_options, selected
-from mixbin.cli.report import empty_table, plain_console, show_end, spinner
+from mixbin.cli.report import empty_table, show_end, spinner
 from mixbin.cli.run_folder import RunFolder
 from mixbin.cli.solving import resumable, solve_all
 from mixbin.cli.typed import command_line
@@ -24,6 +24,7 @@ from mixbin.problems import SoftmaxDistillation
 from mixbin.result import Result
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
 POLISH = 50
@@ -67,14 +68,15 @@ def run(options: Options) -> None:
         before = summary is not None
         if summary is None:
             summary = compute(options, task, problem, folder)
-    if options.as_json:
-        print(json.dumps(summary, allow_nan=False))
-        return
-    console = plain_console()
+    folder.tell(summary, before, options.as_json, lambda told, console: show(told, options.out, before, console))
+
+
+def show(summary: Mapping[str, Any], out: Path, before: bool, console: "Console") -> None:
+    """The task in a sentence, the table, the certificate in words, and where the files are."""
     console.print("\n" + sentence(summary) + "\n")
     console.print(table(summary))
     console.print("\nloss is the cross entropy, accuracy the share of rows whose class is predicted.\n")
-    show_end(summary, f"the rows that {summary['method']} keeps", options.out, SHOWN, before, console)
+    show_end(summary, f"the rows that {summary['method']} keeps", out, SHOWN, before, console)
 
 
 def load(options: Options) -> Task:
@@ -102,17 +104,26 @@ def load(options: Options) -> Task:
 
 def identity(options: Options, task: Task, problem: SoftmaxDistillation) -> dict[str, Any]:
     """All that the numbers of a run depend on."""
-    test = () if task.test is None else (task.test[0], np.char.encode(task.test[1], "utf-8").view(np.uint8))
     return {
         "mixbin": __version__,
         "task": "classification",
-        "data": problem.fingerprint(),
-        "test": digest(*test) if test else None,
+        # Not the fingerprint of the problem, whose rows are centred: the model is that of the rows as they are.
+        "data": digest(*arrays(task.train), *arrays(task.validation)),
+        "validation": "given" if task.split_off is None else "split off",
+        "test": None if task.test is None else digest(*arrays(task.test)),
         "columns": [*task.features, task.target],
+        "budget": getattr(problem.theta_set, "k", None),
+        "alpha": problem.alpha,
         "method": options.method,
         "seed": options.seed,
         "max_evaluations": options.max_evaluations,
     }
+
+
+def arrays(part: Part) -> tuple[Floats, NDArray[np.uint8]]:
+    """Some rows, their classes as bytes."""
+    X, labels = part
+    return X, np.char.encode(labels, "utf-8").view(np.uint8)
 
 
 def compute(options: Options, task: Task, problem: SoftmaxDistillation, folder: RunFolder) -> dict[str, Any]:
@@ -210,7 +221,7 @@ def model(task: Task, problem: SoftmaxDistillation, result: Result) -> dict[str,
     }
 
 
-def sentence(summary: dict[str, Any]) -> str:
+def sentence(summary: Mapping[str, Any]) -> str:
     """The task."""
     k, m = summary["budget"], summary["rows"]
     name = Path(summary["train"]).name
@@ -222,7 +233,7 @@ def sentence(summary: dict[str, Any]) -> str:
     )
 
 
-def table(summary: dict[str, Any]) -> "Table":
+def table(summary: Mapping[str, Any]) -> "Table":
     """One line per method."""
     shown = {
         "validation_loss": "validation\nloss",

@@ -19,7 +19,7 @@ from mixbin import _validate as check
 from mixbin._files import write_text
 from mixbin.cli.diabetes import PARTS, compare, distillation, load, show, write_parts
 from mixbin.cli.report import plain_console, spinner
-from mixbin.cli.run_folder import RunFolder
+from mixbin.cli.run_folder import RunFolder, check_folder, writing_to
 from mixbin.cli.solving import EXIT_INTERRUPTED
 from mixbin.errors import InvalidInput
 from mixbin.reporting import write_report
@@ -86,20 +86,17 @@ def run(budget: int | float, alpha: float | None, seed: int, out: Path, *, as_js
 
 def enter(out: Path) -> None:
     """A folder of the demo's own: new, empty, or of a demo before, whose files go."""
-    if out.exists() and not out.is_dir():
-        raise InvalidInput(f"--out must be a folder, got the file {str(out)!r}; choose another name")
+    check_folder(out)
     mark = out / MARK
-    if out.is_dir() and any(out.iterdir()) and not mark.exists():
-        raise InvalidInput(f"--out {str(out)!r} holds files that are from no demo; choose another folder")
-    for part, files in FILES.items():
-        for name in files:
-            (out / part / name).unlink(missing_ok=True)
-        RunFolder(out / part, tuple(files)).clear()
-    try:
+    with writing_to(out):
+        if out.is_dir() and any(out.iterdir()) and not mark.exists():
+            raise InvalidInput(f"--out {str(out)!r} holds files that are from no demo; choose another folder")
+        for part, files in FILES.items() if out.is_dir() else ():
+            for name in files:
+                (out / part / name).unlink(missing_ok=True)
+            RunFolder(out / part, tuple(files)).clear()
         (out / "data").mkdir(parents=True, exist_ok=True)
         write_text(mark, "The folder of mixbin demo: the command replaces what it wrote here before.\n")
-    except OSError as error:
-        raise InvalidInput(f"--out {str(out)!r} cannot be written to ({error.strerror}); choose another folder") from None
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """``mixbin distill``: choose rows of a table in a file, compare the methods, and leave the rows and their model in a folder."""
 
-import json
 import sys
 import time
 from collections.abc import Mapping
@@ -18,7 +17,7 @@ from mixbin._origin import origin
 from mixbin._validate import Floats
 from mixbin._version import __version__
 from mixbin.cli import tables
-from mixbin.cli.report import empty_table, plain_console, show_end, spinner
+from mixbin.cli.report import empty_table, show_end, spinner
 from mixbin.cli.run_folder import RunFolder
 from mixbin.cli.solving import Solved, check_limits, resumable, solve_all
 from mixbin.cli.typed import command_line
@@ -111,10 +110,7 @@ def run(options: Options) -> None:
         before = summary is not None
         if summary is None:
             summary = finish(options, task, problem, folder, solve(options, problem, folder), command_line())
-    if options.as_json:
-        print(json.dumps(summary, allow_nan=False))
-    else:
-        show_run(summary, options.out, before, plain_console())
+    folder.tell(summary, before, options.as_json, lambda told, console: show_run(told, options.out, before, console))
 
 
 def check_options(options: Options) -> None:
@@ -156,6 +152,8 @@ def identity(options: Options, task: Task, problem: RidgeDistillation) -> dict[s
     return {
         "mixbin": __version__,
         "data": digest(*parts),
+        # The same rows may come from two files, where they have other numbers.
+        "validation": "given" if task.split_off is None else "split off",
         "columns": [*task.features, task.target],
         "budget": problem.theta_set.k,
         "alpha": options.alpha,

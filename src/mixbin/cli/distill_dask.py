@@ -3,21 +3,21 @@
 The rows that are kept are written by the workers, as Parquet part files with all columns and where each row came from.
 """
 
-import json
 import logging
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from mixbin._digest import digest
 from mixbin._files import json_text
 from mixbin._origin import origin
 from mixbin._validate import Floats
@@ -37,15 +37,19 @@ from mixbin.cli.distill import (
 )
 from mixbin.cli.distill import SHOWN as SHOWN_OF_FILES
 from mixbin.cli.parquet_folder import Pair, ParquetFolder, Piece, open_folder, write_rows
-from mixbin.cli.report import plain_console, spinner
+from mixbin.cli.report import spinner
 from mixbin.cli.run_folder import RunFolder
 from mixbin.cli.solving import resumable, solve_all
-from mixbin.cli.tables import VALIDATION_FRACTION, split
+from mixbin.cli.tables import VALIDATION_FRACTION, is_parquet, split
 from mixbin.cli.typed import command_line
+from mixbin.cli.unpacking import check_regular
 from mixbin.errors import ClusterLost, InvalidInput, WorkersLost
 from mixbin.problems import RidgeDistillation
 from mixbin.problems.distillation.dask_rows import BadBlock, DaskBlocks, rows_where
 from mixbin.result import Result
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 SHOWN = {"selected": "Parquet files of the selected rows, with the file and the number each has there"} | {
     name: what for name, what in SHOWN_OF_FILES.items() if name != "selected.csv"
@@ -79,7 +83,9 @@ class Task:
 
 def wanted(train: Path, cluster: Cluster) -> bool:
     """Whether a command is one for Dask: a folder, or an option that says so."""
-    return train.is_dir() or any(it is not None for it in (cluster.workers, cluster.scheduler, cluster.memory_limit))
+    asked = any(it is not None for it in (cluster.workers, cluster.scheduler, cluster.memory_limit))
+    # Not ``is_dir``, which raises an error for names that the system does not take; whoever reads the file tells that.
+    return asked or os.path.isdir(train)
 
 
 def run(options: Options, cluster: Cluster) -> None:
@@ -107,10 +113,7 @@ def run(options: Options, cluster: Cluster) -> None:
             lost = "the scheduler of the local cluster" if cluster.scheduler is None else f"the scheduler {cluster.scheduler}"
             print(f"mixbin: {lost} is lost; repeat the command with --resume, on a new cluster, to go on", file=sys.stderr)
             raise typer.Exit(EXIT_UNSOLVED) from None
-    if options.as_json:
-        print(json.dumps(summary, allow_nan=False))
-    else:
-        show(summary, options.out, before)
+    folder.tell(summary, before, options.as_json, lambda told, console: show(told, options.out, before, console))
 
 
 def _check(options: Options, cluster: Cluster) -> None:
@@ -121,10 +124,12 @@ def _check(options: Options, cluster: Cluster) -> None:
     if cluster.memory_limit is not None and cluster.scheduler is not None:
         raise InvalidInput("--memory-limit has no use beside --scheduler, whose workers have their own; leave it out")
     for file in (options.train, *options.validation, *options.test):
-        if not file.exists():
-            raise InvalidInput(f"{file} cannot be read (No such file or directory); check the path")
-        if file.is_file() and not _is_parquet(file):
-            raise InvalidInput(f"{file} must be Parquet to be read by workers; write it as Parquet, or leave out --workers")
+        try:
+            check_regular(file)
+            if file.is_file() and not is_parquet(file):
+                raise InvalidInput(f"{file} must be Parquet to be read by workers; write it as Parquet, or leave out --workers")
+        except OSError as error:
+            raise InvalidInput(f"{file} cannot be read ({error.strerror}); check the path") from None
     try:
         import dask.array
         import dask.utils
@@ -138,11 +143,6 @@ def _check(options: Options, cluster: Cluster) -> None:
             enough = False
         if not enough:
             raise InvalidInput(f"--memory-limit must be a size, got {cluster.memory_limit!r}; write one such as 2GB")
-
-
-def _is_parquet(file: Path) -> bool:
-    with file.open("rb") as stream:
-        return stream.read(4) == b"PAR1"
 
 
 @contextmanager
@@ -191,7 +191,8 @@ def local_workers(workers: int | None, memory_limit: str | None, threads: int | 
             threads_per_worker=threads or max(1, cores // n),
             memory_limit=memory_limit or "auto",
             dashboard_address=":0",
-            silence_logs=logging.ERROR,
+            # What fails on a worker fails here, too, and is told once.
+            silence_logs=logging.CRITICAL,
         ) as local,
         Client(local, direct_to_workers=True) as client,
     ):
@@ -242,6 +243,8 @@ def identity(options: Options, task: Task) -> dict[str, Any]:
     return {
         "mixbin": __version__,
         "data": task.problem.fingerprint(),
+        # Of the test rows, too, all that is known is their mean, their R factor and their number: what the figures are made of.
+        "test": None if task.test is None else digest(*map(np.asarray, task.test)),
         "columns": [*task.features, task.target],
         "budget": task.problem.theta_set.k,
         "alpha": options.alpha,
@@ -390,9 +393,8 @@ def selected(task: Task, result: Result, folder: Path) -> None:
     assert written == rows.size
 
 
-def show(summary: dict[str, Any], out: Path, before: bool) -> None:
+def show(summary: Mapping[str, Any], out: Path, before: bool, console: "Console") -> None:
     """As on one file, and where the rows were."""
-    console = plain_console()
     show_run(summary, out, before, console, SHOWN)
     console.print(
         f"\nThe rows: {summary['storage']}; {summary['passes']:,} passes by {_workers(summary['workers'])}, "

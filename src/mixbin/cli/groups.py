@@ -1,6 +1,6 @@
 """``mixbin groups``: find which features belong together in many regressions, compare the methods, and leave the groups."""
 
-import json
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -17,7 +17,8 @@ from mixbin._origin import origin
 from mixbin._validate import Floats
 from mixbin._version import __version__
 from mixbin.cli import task_files
-from mixbin.cli.report import empty_table, plain_console, show_end, spinner
+from mixbin.cli.pages import any_signs
+from mixbin.cli.report import empty_table, show_end, spinner
 from mixbin.cli.run_folder import RunFolder
 from mixbin.cli.solving import Solved, check_limits, resumable, solve_all
 from mixbin.cli.task_files import Part, TaskData
@@ -107,10 +108,7 @@ def run(options: Options) -> None:
         before = summary is not None
         if summary is None:
             summary = compute(options, data, problem, folder, command_line())
-    if options.as_json:
-        print(json.dumps(summary, allow_nan=False))
-    else:
-        show(summary, options.out, before, plain_console())
+    folder.tell(summary, before, options.as_json, lambda told, console: show(told, options.out, before, console))
 
 
 def _check(options: Options) -> None:
@@ -124,7 +122,7 @@ def _check(options: Options) -> None:
     of_data = {**of_files, "--validation-fraction": options.validation_fraction}
     of_synthetic = {f"--{name}": getattr(options, name) for name in SYNTHETIC}
     source, useless = ("--data", of_synthetic) if options.synthetic is None else ("--synthetic", of_data)
-    if options.data is not None and not options.data.is_dir():
+    if options.data is not None and not os.path.isdir(options.data):
         useless |= of_files
     if given := [name for name, value in useless.items() if value is not None]:
         beside = f"{source} {options.data}, which is no folder of CSV files" if given[0] in of_files and options.data else source
@@ -139,7 +137,8 @@ def load(options: Options) -> TaskData:
     """The tasks from the files or made, with validation rows split off where there are none."""
     if options.data is None:
         return task_files.from_synthetic(synthetic(options))
-    if options.data.is_dir():
+    # Not ``is_dir``, which raises an error for names that the system does not take; whoever reads the file tells that.
+    if os.path.isdir(options.data):
         data = task_files.read_folder(options.data, options.target or "-1", options.ignore, options.header)
     else:
         data = task_files.read_archive(options.data)
@@ -197,6 +196,8 @@ def identity(options: Options, data: TaskData, problem: GroupLassoStructure) -> 
         "mixbin": __version__,
         "command": "groups",
         "data": digest(*(a for part in parts for a in (*part.X, *part.y)), *truth),
+        # The same rows may come from other files, where they have other numbers.
+        "validation": "given" if data.split_off is None else "split off",
         "tasks": data.tasks,
         "features": data.features,
         "n_groups": problem.n_groups,
@@ -361,7 +362,8 @@ def picture(data: TaskData, run: Solved) -> str:
     from mixbin.plot import structure as heat_map
     from mixbin.plot.figure import svg_text
 
-    return svg_text(heat_map(run.result.theta, data.features, data.labels, title=run.method))
+    with any_signs():
+        return svg_text(heat_map(run.result.theta, data.features, data.labels, title=run.method))
 
 
 def show(summary: Mapping[str, Any], out: Path, before: bool, console: "Console") -> None:

@@ -5,6 +5,7 @@ by Arrow, column after column, the needed columns only.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from mixbin._files import replacing
 from mixbin.cli import tables
+from mixbin.cli.unpacking import check_utf8, first_line
 from mixbin.errors import InvalidInput
 from mixbin.problems.distillation.parts import Columns, InParts
 
@@ -48,8 +50,26 @@ class Piece(NamedTuple):
         # What is mapped counts as memory of the worker, so of a large group only a bit of each column is fetched at a time.
         large = self.rows > 2 * at_once
         how: dict[str, Any] = {"pre_buffer": False, "buffer_size": BUFFER_BYTES} if large else {"memory_map": True}
-        with parquet.ParquetFile(self.file, **how) as file:
-            yield from file.iter_batches(at_once, row_groups=self.groups, columns=columns, use_threads=False)
+        rows = 0
+        with reading(self.file), parquet.ParquetFile(self.file, **how) as file:
+            for batch in file.iter_batches(at_once, row_groups=self.groups, columns=columns, use_threads=False):
+                rows += len(batch)
+                yield batch
+        if rows != self.rows:
+            raise InvalidInput(f"{self.file} must hold the rows that its end says, got {rows} of {self.rows}; write it anew")
+
+
+@contextmanager
+def reading(file: str | Path) -> Iterator[None]:
+    """Say which file is damaged; what the system refuses for a while is tried again by others."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError) as error:
+        if isinstance(error, InvalidInput) or (isinstance(error, OSError) and error.errno is not None):
+            raise
+        raise InvalidInput(f"{file} cannot be read as Parquet ({first_line(error)}); write it anew or take it out") from None
 
 
 class Pair(NamedTuple):
@@ -150,7 +170,6 @@ class ParquetFolder:
 
 def open_folder(path: Path) -> ParquetFolder:
     """The Parquet files in a folder, or a single one."""
-    import pyarrow as pa
     from dask.utils import natural_sort_key
     from pyarrow import parquet
 
@@ -164,13 +183,16 @@ def open_folder(path: Path) -> ParquetFolder:
         files = [path]
     metadata, schemas = [], []
     for file in files:
+        check_utf8(file)
         try:
-            footer = parquet.read_metadata(file)
-        except (pa.ArrowException, OSError) as error:
-            reason = str(error).strip().split("\n")[0][:120]
-            raise InvalidInput(f"{file} cannot be read as Parquet ({reason}); write it anew or take it out") from None
+            with reading(file):
+                footer = parquet.read_metadata(file)
+                schema = footer.schema.to_arrow_schema()
+        except OSError as error:
+            raise InvalidInput(f"{file} cannot be read ({error.strerror}); check its permissions, or take it out") from None
+        tables.check_names(file, schema.names, "rename one and write the file anew")
         metadata.append(footer)
-        schemas.append(footer.schema.to_arrow_schema())
+        schemas.append(schema)
     folder = ParquetFolder(path, files, metadata, schemas)
     if not len(folder):
         raise InvalidInput(f"{path} must hold rows of numbers, got none in {len(files)} files; check the files")

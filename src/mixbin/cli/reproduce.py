@@ -12,6 +12,7 @@ import typer
 
 from mixbin import _validate as check
 from mixbin.cli.report import empty_table, plain_console
+from mixbin.cli.run_folder import check_folder
 from mixbin.cli.solving import EXIT_INTERRUPTED
 from mixbin.cli.typed import command_line
 from mixbin.errors import InvalidInput
@@ -105,8 +106,7 @@ def planned(options: Options) -> Plan:
         size = replace(size, steps=check.whole("--steps", options.steps, low=200, remedy="100 are made per eps"))
     for budget in options.budgets:
         check.choice("--budget", budget, distillation.BUDGETS)
-    if options.out.exists() and not options.out.is_dir():
-        raise InvalidInput(f"--out must be a folder, got the file {str(options.out)!r}; choose another name")
+    check_folder(options.out)
     needs_data = any(name in ("table3", "table5") for name in what)
     music = distillation.music_here() if needs_data else None
     budgets = tuple(budget for budget in distillation.BUDGETS if not options.budgets or budget in options.budgets)

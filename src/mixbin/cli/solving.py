@@ -83,7 +83,7 @@ def solve(
     **settings: Any,
 ) -> Solved:
     """The result of one method and its seconds; from the folder, if it had ended before."""
-    kept = folder.done(method)
+    kept = folder.done(method, problem)
     if kept is not None:
         return Solved(method, *kept)
     interruption, clock = Interruption(), Clock()

@@ -6,11 +6,9 @@ kept as text beside its numbers, so that rows can be given back as they were.
 
 import codecs
 import csv
-import gzip
 import io
 import re
-import zipfile
-import zlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixbin._validate import Floats
+from mixbin.cli.unpacking import check_regular, content, first_line
 from mixbin.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ class Table:
         if column in self.names:
             return column
         width = len(self.names)
-        if re.fullmatch(r"-?\d+", column) and -width <= int(column) < width:
+        if re.fullmatch(r"-?\d{1,9}", column) and -width <= int(column) < width:
             return self.names[int(column)]
         there = f"the columns {listed(self.names)}" if self.named else f"{width} columns without names, from 0 to {width - 1}"
         remedy = "write one of them" if self.named else "write a number, -1 for the last, or --header if the first row has names"
@@ -112,7 +111,7 @@ class Table:
 
         kinds = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
         if not any(is_kind(values.type) for is_kind in kinds):
-            raise self._not_a_number(name, 0, values[0].as_py())
+            raise self._not_a_number(name, 0, _as_python(values[:1])[0])
         return np.asarray(compute.cast(values, pa.float64(), safe=False).to_numpy())
 
     def _spelt(self, name: str, values: "pa.ChunkedArray") -> Floats:
@@ -149,17 +148,16 @@ class Table:
     def rows(self, which: NDArray[np.intp]) -> list[list[Any]]:
         """Some rows with all their columns, as they were."""
         taken = self.values.take(which)
-        return [list(row) for row in zip(*(column.to_pylist() for column in taken.columns), strict=True)]
+        return [list(row) for row in zip(*map(_as_python, taken.columns), strict=True)]
 
 
 def read(file: Path, header: bool | None = None) -> Table:
     """The table in a file; ``header`` says whether a CSV has one, None looks at its first row."""
-    if file.is_dir():
-        raise InvalidInput(f"{file} must be a CSV or Parquet file, got a folder; name a file in it")
     try:
-        with file.open("rb") as stream:
-            start = stream.read(4)
-        table = _parquet(file) if start == b"PAR1" else _csv(file, _content(file, start), header)
+        if file.is_dir():
+            raise InvalidInput(f"{file} must be a CSV or Parquet file, got a folder; name a file in it")
+        check_regular(file)
+        table = _parquet(file) if is_parquet(file) else _csv(file, content(file), header)
     except OSError as error:
         raise InvalidInput(f"{file} cannot be read ({error.strerror or error}); check the path and the file") from None
     if not len(table):
@@ -213,53 +211,68 @@ def _check_columns(table: Table, like: Table, columns: Sequence[str]) -> None:
         )
 
 
+def is_parquet(file: Path) -> bool:
+    """Whether a file begins as Parquet does."""
+    with file.open("rb") as stream:
+        return stream.read(4) == b"PAR1"
+
+
 def _parquet(file: Path) -> Table:
     import pyarrow as pa
     from pyarrow import parquet
 
     try:
-        values = parquet.ParquetFile(file).read()
-    except (pa.ArrowException, OSError) as error:
-        raise InvalidInput(f"{file} cannot be read as Parquet ({_first_line(error)}); write it anew") from None
+        with parquet.ParquetFile(file) as opened:
+            values = opened.read()
+        # Arrow takes what is in the pages as it is; text, say, may be no UTF-8.
+        values.validate(full=True)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise InvalidInput(f"{file} cannot be read as Parquet ({first_line(error)}); write it anew") from None
+    check_names(file, values.column_names, "rename one")
     values = values.select([name for name in values.column_names if not re.fullmatch(PANDAS_INDEX, name)])
-    _check_names(file, values.column_names)
     return Table(file, True, False, values)
 
 
-def _content(file: Path, start: bytes) -> bytes:
-    """The text of a CSV, unpacked."""
-    try:
-        if start.startswith(b"\x1f\x8b"):
-            with gzip.open(file) as stream:
-                return stream.read()
-        if not start.startswith(b"PK"):
-            return file.read_bytes()
-        with zipfile.ZipFile(file) as archive:
-            names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX/")]
-            if len(names) != 1:
-                raise InvalidInput(f"{file} must hold one CSV file, got {len(names)} files; unpack it and name the one you mean")
-            return archive.read(names[0])
-    except (EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile) as error:
-        raise InvalidInput(f"{file} cannot be unpacked ({_first_line(error)}); it may be damaged") from None
-
-
-def _csv(file: Path, content: bytes, header: bool | None) -> Table:
-    content = content.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n")
+def _csv(file: Path, text: bytes, header: bool | None) -> Table:
+    text = text.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n")
+    # Carriage returns alone end the lines of old files.
+    first: bytes = next(re.finditer(rb"[^\r\n]*", text))[0]
     try:
         # A table of text has no zero bytes; what has them is some other kind of file.
-        if b"\0" in content[:4096]:
+        if b"\0" in text:
             raise UnicodeError
-        first = content[: content.find(b"\n") % (len(content) + 1)].decode().rstrip("\r")
+        cells, separator = _first_cells(file, first.decode())
     except UnicodeError:
         raise InvalidInput(f"{file} must be a CSV file in UTF-8 or a Parquet file; save it as one of these") from None
-    if not first.strip():
-        raise InvalidInput(f"{file} must hold rows of numbers, got an empty file; check the file")
-    separator = _separator(first)
-    cells = [cell.strip() for cell in next(csv.reader([first], delimiter=separator))]
     named = any(not _is_number(cell) and cell.lower() not in MISSING for cell in cells) if header is None else header
+    if named and len(first) == len(text):
+        raise InvalidInput(f"{file} must hold rows of numbers, got none; check the file")
     names = cells if named else [str(j) for j in range(len(cells))]
-    _check_names(file, names)
-    return Table(file, named, True, _parsed(file, content, names, separator, skip=int(named)))
+    check_names(file, names, "rename one, or use --no-header")
+    return Table(file, named, True, _parsed(file, text, names, separator, skip=int(named)))
+
+
+def _first_cells(file: Path, line: str) -> tuple[list[str], str]:
+    """The cells of the first row, and what stands between them."""
+    if not line.strip():
+        raise InvalidInput(f"{file} must hold rows of numbers, got an empty file; check the file")
+    separator = _separator(line)
+    try:
+        cells = next(csv.reader([line], delimiter=separator))
+        if _open_quote(line, separator):
+            raise csv.Error("a quote is opened and not closed")
+    except csv.Error as error:
+        raise InvalidInput(f"the first row of {file} cannot be read as CSV ({error}); mend that row") from None
+    return [cell.strip() for cell in cells], separator
+
+
+def _open_quote(line: str, separator: str) -> bool:
+    """Whether the last cell of a row has no end."""
+    try:
+        next(csv.reader([line], delimiter=separator, strict=True))
+    except csv.Error as error:
+        return "unexpected end of data" in str(error)
+    return False
 
 
 def _separator(line: str) -> str:
@@ -268,12 +281,14 @@ def _separator(line: str) -> str:
     return next((sign for sign in "\t;" if sign in bare), ",")
 
 
-def _parsed(file: Path, content: bytes, names: list[str], separator: str, skip: int) -> "pa.Table":
+def _parsed(file: Path, text: bytes, names: list[str], separator: str, skip: int) -> "pa.Table":
     """All cells as text; a row with too many or too few is refused with its number."""
     import pyarrow as pa
     from pyarrow import csv as pacsv
 
     wrong: list[Any] = []
+    # A row must fit into a block, of which pyarrow takes no more than this.
+    whole = min(len(text) + 1, 2**31 - 1)
 
     def note(row: Any) -> str:
         wrong.append(row)
@@ -281,9 +296,11 @@ def _parsed(file: Path, content: bytes, names: list[str], separator: str, skip: 
 
     def parse(threads: bool) -> "pa.Table":
         return pacsv.read_csv(
-            io.BytesIO(content),
+            io.BytesIO(text),
             # Names are given, so pyarrow must be told to pass over the row that has them.
-            read_options=pacsv.ReadOptions(column_names=names, skip_rows_after_names=skip, use_threads=threads),
+            read_options=pacsv.ReadOptions(
+                column_names=names, skip_rows_after_names=skip, use_threads=threads, block_size=None if threads else whole
+            ),
             parse_options=pacsv.ParseOptions(delimiter=separator, invalid_row_handler=None if threads else note),
             convert_options=pacsv.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False, quoted_strings_can_be_null=False
@@ -292,14 +309,15 @@ def _parsed(file: Path, content: bytes, names: list[str], separator: str, skip: 
 
     try:
         return parse(threads=True)
-    except pa.ArrowInvalid:
+    except pa.ArrowException:
         pass
+    _check_utf8(file, text)
     try:
-        # Only one thread knows the row numbers.
+        # Only one thread knows the row numbers, and can take all as one block, as very long rows need it.
         return parse(threads=False)
-    except pa.ArrowInvalid as error:
+    except pa.ArrowException as error:
         if not wrong:
-            raise InvalidInput(f"{file} cannot be read as CSV ({_first_line(error)}); save it as CSV in UTF-8") from None
+            raise InvalidInput(f"{file} cannot be read as CSV ({first_line(error)}); save it as CSV in UTF-8") from None
         row = wrong[0]
         where = f" in row {row.number - 1 - skip}" if row.number is not None else ""
         raise InvalidInput(
@@ -307,9 +325,30 @@ def _parsed(file: Path, content: bytes, names: list[str], separator: str, skip: 
         ) from None
 
 
-def _check_names(file: Path, names: Sequence[str]) -> None:
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise InvalidInput(f"{file} must name its columns differently, got {listed(twice)} twice; rename one, or use --no-header")
+def _check_utf8(file: Path, text: bytes) -> None:
+    """Say where a text is not UTF-8; of rows that are not, pyarrow cannot tell the number."""
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        line = text.count(b"\n", 0, error.start) + 1
+        wrong = f"byte {text[error.start]:#x} in line {line}"
+        raise InvalidInput(f"{file} cannot be read as CSV (invalid UTF8 data: {wrong}); save it as CSV in UTF-8") from None
+
+
+def check_names(file: Path, names: Sequence[str], remedy: str) -> None:
+    """No two columns may have the same name."""
+    if twice := sorted(name for name, times in Counter(names).items() if times > 1):
+        raise InvalidInput(f"{file} must name its columns differently, got {listed(twice)} twice; {remedy}")
+
+
+def _as_python(values: "pa.ChunkedArray") -> list[Any]:
+    """Values of any type; as text where Python has no such dates."""
+    import pyarrow as pa
+
+    try:
+        return list(values.to_pylist())
+    except (ArithmeticError, ValueError):
+        return list(values.cast(pa.string()).to_pylist())
 
 
 def _is_number(text: str) -> bool:
@@ -322,9 +361,5 @@ def _is_number(text: str) -> bool:
 
 def listed(names: Sequence[str]) -> str:
     """The first of some names, for a message."""
-    shown = ", ".join(repr(name) for name in names[:6])
+    shown = ", ".join(repr(name if len(name) <= 60 else f"{name[:57]}...") for name in names[:6])
     return shown if len(names) <= 6 else f"{shown} and {len(names) - 6} more"
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().split("\n")[0][:120] or type(error).__name__

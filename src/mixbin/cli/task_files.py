@@ -3,13 +3,16 @@
 Archives are never unpickled. What cannot be used is refused with the file, the array or column, and the remedy.
 """
 
+import lzma
+import math
 import re
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +20,7 @@ from numpy.typing import NDArray
 from mixbin import _validate as check
 from mixbin._validate import Floats
 from mixbin.cli import tables
+from mixbin.cli.unpacking import MOST_TIMES, check_regular, check_utf8, first_line, most_bytes
 from mixbin.datasets import GroupLassoData
 from mixbin.errors import InvalidInput
 
@@ -25,6 +29,19 @@ ENDINGS = (".csv", ".csv.gz", ".tsv", ".parquet")
 PARTS = {"_val": "validation", "_test": "test"}
 """What is added to the name of a task, and the rows that are meant."""
 ARRAYS = ("X", "y", "X_val", "y_val", "X_test", "y_test", "feature_names", "theta", "labels", "coef")
+BROKEN = (
+    EOFError,
+    LookupError,
+    RuntimeError,  # members that are encrypted, or packed in a way that Python does not know
+    SyntaxError,
+    TypeError,
+    ValueError,
+    lzma.LZMAError,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+"""What zipfile and NumPy raise on bytes that are no archive of arrays."""
 LEAST_TASKS = "one task cannot show which features belong together"
 
 
@@ -119,18 +136,19 @@ def _arrays(file: Path) -> dict[str, NDArray[Any]]:
     """All arrays of the archive that mean something here."""
     remedy = "write it with numpy.savez(file, X=..., y=...)"
     try:
+        check_regular(file)
         with file.open("rb") as stream:
-            archive = np.load(stream, allow_pickle=False)
-            if not isinstance(archive, np.lib.npyio.NpzFile):
+            if stream.read(6) == np.lib.format.MAGIC_PREFIX:
                 raise InvalidInput(f"{file} must hold several arrays by name, got one array; {remedy}")
-            there = list(archive.files)
-            _check_names(file, there)
-            return {name: _plain(file, archive, name) for name in ARRAYS if name in there}
-    except InvalidInput:
-        raise
+            with zipfile.ZipFile(stream) as archive:
+                members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+                _check_names(file, list(members))
+                return {name: _plain(file, archive, name, members[name]) for name in ARRAYS if name in members}
     except OSError as error:
         raise InvalidInput(f"{file} cannot be read ({error.strerror or error}); check the path and the file") from None
-    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error):
+    except BROKEN as error:
+        if isinstance(error, InvalidInput):
+            raise
         raise InvalidInput(f"{file} must be a NumPy archive (.npz) or a folder of CSV files, got neither; {remedy}") from None
 
 
@@ -145,14 +163,38 @@ def _check_names(file: Path, there: Sequence[str]) -> None:
         )
 
 
-def _plain(file: Path, archive: Any, name: str) -> NDArray[Any]:
-    try:
-        return np.asarray(archive[name])
-    except ValueError:
+def _plain(file: Path, archive: zipfile.ZipFile, name: str, info: zipfile.ZipInfo) -> NDArray[Any]:
+    """One array, of which no more is made than its member holds."""
+    if info.file_size > most_bytes(info.compress_size):
         raise InvalidInput(
-            f"{name} of {file} must be a plain array, got pickled objects, which are not read; save it as one array of numbers, "
-            "or tasks of different sizes as a folder of CSV files"
-        ) from None
+            f"{name} of {file} must unpack to at most {MOST_TIMES} times its size, got {info.file_size:,} bytes from "
+            f"{info.compress_size:,}; save it with numpy.savez, which does not pack"
+        )
+    try:
+        with archive.open(info.filename) as member:
+            shape, dtype = _declared(member)
+        if dtype.hasobject:
+            raise InvalidInput(
+                f"{name} of {file} must be a plain array, got pickled objects, which are not read; save it as one array of "
+                "numbers, or tasks of different sizes as a folder of CSV files"
+            )
+        if math.prod(shape) * dtype.itemsize > info.file_size or min(shape, default=0) < 0 or not dtype.itemsize:
+            raise ValueError(f"it says to have the shape {shape}, which {info.file_size:,} bytes cannot hold")
+        with archive.open(info.filename) as member:
+            return np.asarray(np.lib.format.read_array(member, allow_pickle=False))
+    except BROKEN as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(f"{name} of {file} cannot be read ({first_line(error)}); save it as one array of numbers") from None
+
+
+def _declared(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """The shape and the type that an array in an archive says it has."""
+    version = np.lib.format.read_magic(member)
+    # Names of fields in UTF-8 are all that the third version has more, and arrays with fields are not used here.
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(member)
+    return shape, dtype
 
 
 def _pair(file: Path, arrays: dict[str, NDArray[Any]], part: str) -> tuple[Floats, Floats]:
@@ -176,7 +218,12 @@ def _feature_names(file: Path, arrays: dict[str, NDArray[Any]], n_features: int)
     names = arrays["feature_names"]
     if names.shape != (n_features,):
         raise check.fail(f"feature_names of {file}", names, f"an array of shape ({n_features},)", "give each feature one name")
-    if len(set(listed := [str(name) for name in names.tolist()])) < n_features:
+    try:
+        listed = [str(name) for name in names.tolist()]
+        "".join(listed).encode()
+    except (SystemError, ValueError):  # NumPy raises the first for numbers that are no letters
+        raise InvalidInput(f"feature_names of {file} must be text that UTF-8 can hold, got others; rename them") from None
+    if len(set(listed)) < n_features:
         raise InvalidInput(f"feature_names of {file} must differ, got a name twice; rename one")
     return listed
 
@@ -231,6 +278,7 @@ def _files(folder: Path) -> dict[str, Path]:
         ending = next((it for it in ENDINGS if file.name.lower().endswith(it)), None)
         if ending is None or file.name.startswith(".") or not file.is_file():
             continue
+        check_utf8(file)
         name = file.name[: -len(ending)]
         if name in files:
             raise InvalidInput(f"{folder} must hold one file per task, got {files[name].name} and {file.name}; remove one")

@@ -15,6 +15,11 @@ def remember(args: Sequence[str] | None) -> None:
     _typed[:] = sys.argv[1:] if args is None else args
 
 
+def words() -> list[str]:
+    """The arguments."""
+    return list(_typed)
+
+
 def command_line() -> str:
     """The command that makes the same run, for a shell."""
     return shlex.join(["mixbin", *(word for word in _typed if word not in ONCE)])

@@ -17,7 +17,8 @@ from typing import IO, TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 
-from mixbin._validate import Floats
+from mixbin._files import shortened
+from mixbin._validate import Floats, fail
 from mixbin.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -53,9 +54,16 @@ class Source:
     def local(self, path: str | os.PathLike[str] | None) -> Path | None:
         """Where the data lies on this machine: at ``path``, or in the folder in MIXBIN_DATA."""
         if path is not None:
-            found = self._among(Path(path))
+            if not isinstance(path, (str, os.PathLike)):
+                raise fail("path", path, f"{self.names[0]} or a folder that holds it", self._remedy())
+            try:
+                found = self._among(Path(path))
+            except (OSError, ValueError):  # too long a name, a zero byte
+                found = None
             if found is None:
-                raise InvalidInput(f"path must be {self.names[0]} or a folder that holds it, got {str(path)!r}; {self._remedy()}")
+                raise InvalidInput(
+                    f"path must be {self.names[0]} or a folder that holds it, got {shortened(str(path))!r}; {self._remedy()}"
+                )
             return found
         folder = os.environ.get(FOLDER)
         if not folder:

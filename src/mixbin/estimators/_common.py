@@ -39,7 +39,8 @@ def validated(estimator: Any, X: Any, *y: Any, **settings: Any) -> Any:
     check.plain_table("X", X)
     for targets in y:
         (check.plain_table if settings.get("y_numeric") else check.unmasked)("y", targets)
-    with saying():
+    must = "X must be a table of numbers and y its targets" if y else "X must be a table of numbers with the columns of fit"
+    with saying(must):
         return validate_data(estimator, X, *y, **settings)
 
 
@@ -48,7 +49,7 @@ class _WrongType(InvalidInput, TypeError):
 
 
 @contextmanager
-def saying(must: str = "") -> Iterator[None]:
+def saying(must: str) -> Iterator[None]:
     """Turn scikit-learn's errors, which speak of X and y, into ours; ``must`` says first which argument was meant."""
     try:
         yield
@@ -56,7 +57,7 @@ def saying(must: str = "") -> Iterator[None]:
         raise
     except (TypeError, ValueError) as error:
         kind = _WrongType if isinstance(error, TypeError) else InvalidInput
-        raise kind(f"{must}: {error}" if must else str(error)) from None
+        raise kind(f"{must}: {' '.join(str(error).split())}") from None
 
 
 def check_both(X_val: object, y_val: object) -> None:

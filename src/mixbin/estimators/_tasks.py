@@ -118,7 +118,7 @@ def entries(X: Any) -> list[Floats]:
 def named(name: str, tasks: Any, count: int, what: str) -> list[Hashable]:
     """One id per row or table."""
     must, remedy = f"one id per {what}, {count} of them", "such as numbers or names"
-    if isinstance(tasks, (str, bytes)) or not isinstance(tasks, Iterable):
+    if isinstance(tasks, (str, bytes)) or not np.iterable(tasks):
         raise check.fail(name, tasks, must, remedy)
     ids = list(tasks)
     if len(ids) != count:

@@ -24,7 +24,7 @@ def enumerate_binary(problem: Problem) -> Result:
     # Of a larger set even the count takes long.
     count = checked.theta_set.cardinality() if checked.theta_set.size <= LARGEST else float("inf")
     if count > LARGEST:
-        raise InvalidInput(f"problem must have at most {LARGEST} binary points, got {count:.3g}; use relax_and_penalize instead")
+        raise InvalidInput(f"problem must have at most {LARGEST} binary points, got more; use relax_and_penalize instead")
     best: tuple[float, Floats, Floats] | None = None
     for vertex in checked.theta_set.vertices():
         theta = vertex.astype(np.float64)

@@ -18,7 +18,7 @@ from mixbin.errors import InvalidInput
 from mixbin.methods.journal import Journal
 from mixbin.methods.loaded import check_loaded
 from mixbin.methods.polish import PolishState, begin_polish, polish_done, polish_step
-from mixbin.methods.settings import Settings, identity
+from mixbin.methods.settings import SMALLEST_EPSILON, Settings, identity
 from mixbin.methods.state import Candidate, MoveCheck, Progress
 from mixbin.methods.ties import gather_ties
 from mixbin.problem import CheckedProblem, Floats, Suggests
@@ -128,7 +128,7 @@ class Run:
             theta=best.theta,
             lam=best.lam,
             value=best.value,
-            status=Status.STOPPED if self.journal.stopped else best.status,
+            status=Status.STOPPED if self.journal.stopped and best.status is not Status.INFEASIBLE else best.status,
             message=best.message,
             n_evaluations=self.problem.n_evaluations,
             relaxed=best.relaxed,
@@ -233,7 +233,7 @@ class Run:
         else:
             state = self._off_stationary_points(at.state)
             at.outer += 1
-            self._reweight(state, at.epsilon * told.beta)
+            self._reweight(state, max(at.epsilon * told.beta, SMALLEST_EPSILON))
 
     def _off_stationary_points(self, state: State) -> State:
         """Break ties, and where the iteration stood still go towards the vertex, if G + phi/eps falls."""

@@ -30,6 +30,8 @@ MANY_STARTS, SMALL = 8, 2_000
 POLISH_SMALL, POLISH_LARGE = 2_000, 200
 """``polish=True``: evaluations per start, at most, when theta has at most that many entries, and when it has more."""
 
+SMALLEST_EPSILON = 1e-150
+"""1/eps, the weight of the penalty, must be a number that can be squared."""
 AT_RANDOM = "value and gradient at a random point"
 LOOK_SEED, COMBINATIONS = 20_240_917, 8
 """Where a problem without a fingerprint is looked at, and how many random combinations of its gradient are kept."""
@@ -190,7 +192,8 @@ def _lam0(problem: CheckedProblem, lam0: object) -> Floats | None:
 
 
 def _epsilon0(epsilon0: object) -> float:
-    return check.real("epsilon0", epsilon0, low=0.0, open_low=True, remedy='use "auto" to take it from the gradient\'s scale')
+    remedy = 'use "auto" to take it from the gradient\'s scale'
+    return check.real("epsilon0", epsilon0, low=SMALLEST_EPSILON, remedy=remedy)
 
 
 def _inner_steps(inner_steps: object, default: int) -> tuple[int, ...]:

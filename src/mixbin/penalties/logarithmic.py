@@ -7,6 +7,9 @@ import numpy as np
 from mixbin import _validate as check
 from mixbin.penalties.base import Floats, Penalty
 
+SMALLEST, LARGEST = 1e-100, 1e100
+"""What alpha may be: its square must be a number."""
+
 
 @dataclass(frozen=True)
 class Logarithmic(Penalty):
@@ -19,13 +22,14 @@ class Logarithmic(Penalty):
     Parameters
     ----------
     alpha : float
-        Positive; the smaller, the flatter in the middle.
+        From 1e-100 to 1e100; the smaller, the flatter in the middle.
     """
 
     alpha: float = 0.1
 
     def __post_init__(self) -> None:
-        check.real("alpha", self.alpha, low=0.0, open_low=True)
+        remedy = "as it grows it tends to Quadratic, as it falls to no penalty"
+        check.real("alpha", self.alpha, low=SMALLEST, high=LARGEST, remedy=remedy)
 
     def value(self, theta: Floats) -> float:
         """phi(theta)."""

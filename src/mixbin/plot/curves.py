@@ -41,7 +41,7 @@ GREY = Look("0.45", "-", "o")
 
 def with_gaps(name: str, value: object, shape: tuple[int, ...]) -> Floats:
     """A curve of numbers, some of which may be missing or infinite."""
-    raw = np.asarray(value)
+    raw = check.loose_array(name, value, f"an array of numbers of shape {shape}, one per step")
     if raw.dtype.kind not in "buif" or raw.shape != shape:
         raise check.fail(name, value, f"an array of numbers of shape {shape}, one per step")
     return raw.astype(np.float64)
@@ -160,4 +160,4 @@ def _stripped(text: str) -> str:
 
 def wrapped(text: str, width: int) -> str:
     """Text in lines of at most ``width`` letters."""
-    return "\n".join(textwrap.wrap(text, width))
+    return "\n".join(textwrap.wrap(str(text), width))

@@ -62,7 +62,7 @@ def selection_shares(theta: ArrayLike, values: ArrayLike | None = None, name: st
     name : str
         What the quantity is.
     """
-    raw = np.asarray(theta)
+    raw = check.loose_array("theta", theta, "a mask of shape (m,) with an entry per row of the table")
     if raw.ndim != 1 or raw.size == 0:
         raise check.fail("theta", theta, "a mask of shape (m,) with an entry per row of the table")
     chosen = check.binary("theta", raw, shape=raw.shape)
@@ -166,7 +166,7 @@ def draw_shares(shares: SelectionShares) -> "Figure":
     _ticks(axes, shares)
     axes.set_ylabel("share of these rows, %")
     uneven = not shares.single_values and not _is_even(shares)
-    label = shares.name + ("; bins grow away from 0" if uneven else "")
+    label = str(shares.name) + ("; bins grow away from 0" if uneven else "")
     axes.set_xlabel(wrapped(label, 70), parse_math=False)
     figure.legend(loc="outside upper center", ncols=2, fontsize=9, frameon=False)
     return figure

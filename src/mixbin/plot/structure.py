@@ -63,6 +63,8 @@ def structure_map(
     """
     values = _checked(theta)
     n_features, n_groups = values.shape
+    if names is not None and not np.iterable(names):
+        raise check.fail("names", names, "a sequence of names, one per feature")
     names = [str(i) for i in range(n_features)] if names is None else [str(name) for name in names]
     if len(names) != n_features:
         raise InvalidInput(f"names must have one entry per feature, got {len(names)} for {n_features} features")
@@ -167,7 +169,7 @@ def _short(name: str) -> str:
 
 def one_hot(labels: ArrayLike) -> Floats:
     """The structure in which features with the same label are a group; the groups in the order of their labels."""
-    raw = np.asarray(labels)
+    raw = check.loose_array("labels", labels, "whole numbers, one per feature")
     if raw.ndim != 1 or raw.size == 0 or raw.dtype.kind not in "iub":
         raise check.fail("labels", raw, "whole numbers, one per feature")
     groups = np.unique(raw)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from mixbin._files import write_text
-from mixbin.errors import InvalidInput
+from mixbin.errors import CannotWrite, InvalidInput
 from mixbin.reporting import index
 from mixbin.reporting.render import GENERATOR, html
 
@@ -45,6 +45,8 @@ def _write(path: Path, text: str) -> Path:
             raise InvalidInput(f"{path} is not a page of mixbin and would be overwritten; move it away first")
     try:
         write_text(path, text)
+    except CannotWrite:
+        raise
     except OSError as error:
         raise InvalidInput(f"{path} cannot be written ({error.strerror}); see who owns its folder") from None
     return path

@@ -8,6 +8,9 @@ import numpy as np
 
 from mixbin.sets.base import Bools, Floats
 
+SAFE, DOWN = 1e290, 64
+"""Larger derivatives are divided by 2^DOWN first."""
+
 
 def flip_weight(on: Bools, g: Floats) -> float:
     """Entries move on their own: g_i < w where on, -g_i < w where off."""
@@ -33,6 +36,8 @@ def weighted_exchange_weight(on: Bools, g: Floats, b: Floats) -> float:
     """
     if on.all() or not on.any():
         return 0.0
+    if np.abs(g).max() > SAFE:  # the products below would overflow
+        return float(np.ldexp(weighted_exchange_weight(on, np.ldexp(g, -DOWN), b), DOWN))
     g_on, b_on, g_off, b_off = g[on], b[on], g[~on], b[~on]
     w = 0.0
     while True:

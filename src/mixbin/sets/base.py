@@ -1,5 +1,6 @@
 """What every set of relaxed binary variables offers (SPEC section 2): geometry only, nothing of G."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 
@@ -25,7 +26,7 @@ class BinarySet(ABC):
     @property
     def size(self) -> int:
         """The number p of variables."""
-        return int(np.prod(self.shape))
+        return math.prod(self.shape)
 
     @abstractmethod
     def project(self, x: ArrayLike) -> Floats:

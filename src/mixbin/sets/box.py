@@ -8,6 +8,9 @@ from mixbin._digest import contents_digest
 from mixbin._validate import Floats
 from mixbin.errors import InfeasibleSet, InvalidInput
 
+LARGEST_SLOPE = 1e150
+"""Solvers square gradients: steeper ones count as this steep."""
+
 
 class Box:
     """All ``lam`` with ``lower <= lam <= upper``; ``Box.empty()`` is the box without dimensions.
@@ -27,6 +30,11 @@ class Box:
             raise InvalidInput(
                 f"lower and upper must have the same shape, got {low.shape} and {high.shape}; give one bound per entry of lam"
             )
+        with np.errstate(over="ignore"):
+            wide = ~np.isfinite(high - low)
+        if wide.any():
+            i = tuple(int(j) for j in np.argwhere(wide)[0])
+            raise InvalidInput(f"upper - lower must be finite, got {low[i]} and {high[i]} at index {i}; narrow the box")
         if not np.all(low <= high):
             i = tuple(int(j) for j in np.argwhere(low > high)[0])
             raise InfeasibleSet(f"lower must not exceed upper, got {low[i]} > {high[i]} at index {i}; swap them or widen the box")
@@ -62,7 +70,9 @@ class Box:
 
     def start(self, rng: np.random.Generator | None = None) -> Floats:
         """The middle (geometric with ``log``), or with ``rng`` a uniform point on the same scale."""
-        return self.decode(np.full(self.shape, 0.5) if rng is None else np.asarray(rng.uniform(size=self.shape)))
+        if rng is None:
+            return self.decode(np.full(self.shape, 0.5))
+        return self.decode(np.asarray(check.generator("rng", rng).uniform(size=self.shape)))
 
     def fingerprint(self) -> str:
         """A hash of the exact bounds, for checkpoints."""
@@ -84,7 +94,8 @@ class Box:
     def encode_gradient(self, lam: Floats, grad: Floats) -> Floats:
         """dG/du from dG/dlam (chain rule; with ``log``, dlam/du = lam * width)."""
         low, high = self._ends()
-        return np.asarray(grad * (high - low) * (lam if self.log else 1.0))
+        with np.errstate(over="ignore"):
+            return np.asarray(np.clip(grad * (high - low) * (lam if self.log else 1.0), -LARGEST_SLOPE, LARGEST_SLOPE))
 
     def _ends(self) -> tuple[Floats, Floats]:
         return (np.log(self.lower), np.log(self.upper)) if self.log else (self.lower, self.upper)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from mixbin import _validate as check
 from mixbin.errors import InfeasibleSet
 from mixbin.sets._capped_simplex import project_at_most, project_capped_simplex
+from mixbin.sets._mean import mean_of
 from mixbin.sets._membership import ROUNDING, in_unit_box
 from mixbin.sets._moves import pairs
 from mixbin.sets._select import largest
@@ -47,7 +48,7 @@ class Budget(BinarySet):
     """
 
     def __init__(self, size: int, k: int | float, at_most: bool = False) -> None:
-        self.shape = (check.whole("size", size, low=1),)
+        self.shape = check.shape_that_fits("size", (check.whole("size", size, low=1),))
         self.k = resolve_budget("k", k, self.shape[0])
         self.at_most = check.flag("at_most", at_most)
 
@@ -137,13 +138,13 @@ class Budget(BinarySet):
     def tangent(self, g: ArrayLike) -> Floats:
         """``g`` without its mean; with ``at_most`` ``g`` itself."""
         g = check.array("g", g, shape=self.shape)
-        return np.array(g) if self.at_most else np.asarray(g - g.mean())
+        return np.array(g) if self.at_most else np.asarray(g - mean_of(g))
 
     def tangent_size(self, g: ArrayLike) -> float:
         """The largest entry of ``tangent(g)``, in absolute value; without forming it."""
         g = check.array("g", g, shape=self.shape)
-        mean = 0.0 if self.at_most else g.mean()
-        return float(max(g.max() - mean, -(g.min() - mean)))
+        mean = 0.0 if self.at_most else float(mean_of(g))
+        return max(float(g.max()) - mean, mean - float(g.min()))
 
     def _excess(self, total: float) -> float:
         return max(total - self.k, 0.0) if self.at_most else abs(total - self.k)

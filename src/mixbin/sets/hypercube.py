@@ -27,7 +27,8 @@ class Hypercube(BinarySet):
         remedy = "such as Hypercube(20) or Hypercube((4, 5))"
         if not sides:
             raise check.fail("shape", shape, "a whole number or a tuple of them, not empty", remedy)
-        self.shape = tuple(check.whole("shape", side, low=1, remedy=remedy) for side in sides)
+        shape = tuple(check.whole("shape", side, low=1, remedy=remedy) for side in sides)
+        self.shape = check.shape_that_fits("shape", shape)
 
     def project(self, x: ArrayLike) -> Floats:
         """``x`` clipped to [0, 1]."""

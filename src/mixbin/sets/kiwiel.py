@@ -79,7 +79,10 @@ def project_knapsack(
     if r < least - rounding or (equality and r > most + rounding):
         must = f"from {least:g} to {most:g}" if equality else f"at least {least:g}"
         raise check.fail("capacity", r, f"{must}, what the bounds can reach", "change it or widen the bounds", InfeasibleSet)
-    return solve_knapsack(a.ravel(), d, b, low, high, r, equality=equality).reshape(a.shape)
+    solution = solve_knapsack(a.ravel(), d, b, low, high, r, equality=equality)
+    if not check.is_finite(solution):
+        raise check.fail("metric", float(d.min()), "of a size with weights and a", "rescale one of them; their ratio overflows")
+    return solution.reshape(a.shape)
 
 
 def _reach(b: Floats, low: Floats, high: Floats) -> tuple[float, float, float]:
@@ -108,7 +111,8 @@ def solve_knapsack(a: Floats, d: Floats, b: Floats, low: Floats, high: Floats, r
     x = np.clip(a, low, high)
     if np.dot(b, x) == r or (np.dot(b, x) < r and not equality):
         return x
-    weighted, sign = b / d != 0.0, np.sign(b)
+    with np.errstate(over="ignore"):
+        weighted, sign = b / d != 0.0, np.sign(b)
     parts = (sign * a, d, np.abs(b), np.where(b < 0.0, -high, low), np.where(b < 0.0, -low, high))
     if weighted.all():
         return np.asarray(sign * _meet(*parts, r) + 0.0)
@@ -133,10 +137,12 @@ def _meet(a: Floats, d: Floats, b: Floats, low: Floats, high: Floats, r: float) 
         return high.copy()
     if np.dot(b, low) >= r:
         return low.copy()
-    c = b / d
+    with np.errstate(over="ignore"):
+        c = b / d
     box = float(max(np.abs(low).max(), np.abs(high).max()))
     relative, origins = a, set[int]()
-    with np.errstate(over="ignore"):
+    # Entries whose breakpoints overflow have no say; where all do, the answer is NaN, and the caller says so.
+    with np.errstate(over="ignore", invalid="ignore"):
         while True:
             t = _multiplier(relative, c, b, low, high, r)
             nearest = int(np.argmin(np.abs(relative / c - t)))

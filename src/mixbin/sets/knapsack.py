@@ -11,7 +11,10 @@ from mixbin.sets._membership import ROUNDING, in_unit_box
 from mixbin.sets._moves import Indices, pairs
 from mixbin.sets._weights import flip_weight, inverse, removal_weight, weighted_exchange_weight
 from mixbin.sets.base import BinarySet, Bools, Floats, Moves
-from mixbin.sets.kiwiel import scaled, solve_knapsack
+from mixbin.sets.kiwiel import solve_knapsack
+
+HEAVY, HEAVIEST = 1e17, 1e150
+"""An entry of more than HEAVY times the capacity fits to less than rounding; its scaled weight counts as HEAVIEST at most."""
 
 
 class Knapsack(BinarySet):
@@ -43,9 +46,14 @@ class Knapsack(BinarySet):
             raise check.fail("capacity", capacity, "positive", "it must hold at least the smallest weight", InfeasibleSet)
         self.shape = (self.weights.size,)
         self.exchange_key = self.weights
-        # All but what is shown is computed from weights of at most 1, whose products neither overflow nor vanish.
-        weights, self._capacity = scaled(self.weights, self.capacity)
-        self._weights = np.maximum(weights, np.finfo(np.float64).tiny)
+        # All but what is shown is computed from weights of at most 1, whose products neither overflow nor vanish. Entries so
+        # heavy that no part of them worth naming fits stay at 0, and have no say in the scale.
+        with np.errstate(over="ignore"):
+            self._light = self.weights <= HEAVY * self.capacity
+            exponent = int(np.frexp(self.weights[self._light].max(initial=self.capacity / HEAVY))[1])
+            scaled = np.ldexp(self.weights, -exponent)
+            self._capacity = float(np.ldexp(self.capacity, -exponent))
+        self._weights = np.clip(scaled, np.finfo(np.float64).tiny, HEAVIEST)
 
     @property
     def _limit(self) -> float:
@@ -56,8 +64,12 @@ class Knapsack(BinarySet):
         """Kiwiel's breakpoint search for the multiplier of the weight."""
         x = check.array("x", x, shape=self.shape)
         one = np.ones_like(x)
-        y = solve_knapsack(x, one, self._weights, 0.0 * one, one, self._capacity, equality=False)
-        # Where the capacity is below the rounding of the weights, no multiplier meets it: shrink what is left over.
+        y, light = np.zeros_like(x), self._light
+        parts = (x[light], one[light], self._weights[light], y[light], one[light])
+        y[light] = solve_knapsack(*parts, self._capacity, equality=False)
+        # Where weights differ by more than float64 can tell, or the capacity is below their rounding, no multiplier meets it:
+        # shrink what is left over.
+        y = y if check.is_finite(y) else np.where(light, np.clip(x, 0.0, 1.0), 0.0)
         weight = float(self._weights @ y)
         return y * (self._capacity / weight) if weight > self._limit else y
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mixbin import _validate as check
+from mixbin.sets._mean import mean_of
 from mixbin.sets._membership import ROUNDING, in_unit_box
 from mixbin.sets._moves import singles
 from mixbin.sets._weights import inverse
@@ -27,7 +28,7 @@ class OneHot(BinarySet):
     def __init__(self, rows: int, columns: int) -> None:
         self.rows = check.whole("rows", rows, low=1)
         self.columns = check.whole("columns", columns, low=1)
-        self.shape = (self.rows, self.columns)
+        self.shape = check.shape_that_fits("rows and columns", (self.rows, self.columns))
         self.exchange_key = np.arange(self.rows, dtype=np.float64)[:, None]
 
     def project(self, x: ArrayLike) -> Floats:
@@ -109,7 +110,7 @@ class OneHot(BinarySet):
     def tangent(self, g: ArrayLike) -> Floats:
         """``g`` without its row means."""
         g = check.array("g", g, shape=self.shape)
-        return np.asarray(g - g.mean(axis=1, keepdims=True))
+        return np.asarray(g - mean_of(g, axis=1))
 
     def _assignment(self, theta: ArrayLike) -> Bools:
         theta = check.binary("theta", theta, shape=self.shape)

@@ -38,6 +38,8 @@ SUFFICIENT = 1e-4
 """Armijo's constant: the share of the predicted decrease that a step must deliver."""
 SHORTEST = 1e-12
 """A line search that gets here has met rounding."""
+LONGEST_STEP = 1e100
+"""A step size that is given may be at most this: its product with a gradient must be a number."""
 LEAST = 1e-300
 """Gradients below this count as if they were of this size."""
 FIRST_LAM_MOVE = 0.1

@@ -7,7 +7,7 @@ import numpy as np
 
 from mixbin import _validate as check
 from mixbin.problem import Floats, Warm
-from mixbin.solvers.base import SHORTEST, SUFFICIENT, State, first_point, first_steps, point
+from mixbin.solvers.base import LONGEST_STEP, SHORTEST, SUFFICIENT, State, first_point, first_steps, point
 from mixbin.solvers.objective import Objective
 
 
@@ -43,9 +43,9 @@ class ProjectedGradient:
 
     def __post_init__(self) -> None:
         if self.step_size is not None:
-            check.real("step_size", self.step_size, low=0.0, open_low=True)
+            check.real("step_size", self.step_size, low=0.0, high=LONGEST_STEP, open_low=True)
         if self.step_size_lam is not None:
-            check.real("step_size_lam", self.step_size_lam, low=0.0, open_low=True)
+            check.real("step_size_lam", self.step_size_lam, low=0.0, high=LONGEST_STEP, open_low=True)
             if self.step_size is None:
                 raise check.fail("step_size_lam", self.step_size_lam, "None when step_size is None", "fix both steps or none")
         check.real("tol", self.tol, low=0.0)

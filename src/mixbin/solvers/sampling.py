@@ -12,7 +12,7 @@ import numpy as np
 from mixbin import _validate as check
 from mixbin.errors import InvalidInput
 from mixbin.problem import Evaluation, Floats, Indices
-from mixbin.solvers.base import SHORTEST, State, first_steps
+from mixbin.solvers.base import LONGEST_STEP, SHORTEST, State, first_steps
 from mixbin.solvers.objective import Objective
 
 SAFETY = 3.0
@@ -60,9 +60,9 @@ class Steps(NamedTuple):
 def check_sampling(step_size: object, step_size_lam: object, batch: object, tol: object) -> None:
     """The arguments that sampled solvers share."""
     if step_size is not None:
-        check.real("step_size", step_size, low=0.0, open_low=True)
+        check.real("step_size", step_size, low=0.0, high=LONGEST_STEP, open_low=True)
     if step_size_lam is not None:
-        check.real("step_size_lam", step_size_lam, low=0.0, open_low=True)
+        check.real("step_size_lam", step_size_lam, low=0.0, high=LONGEST_STEP, open_low=True)
     check.whole("batch", batch, low=1)
     check.real("tol", tol, low=0.0)
 

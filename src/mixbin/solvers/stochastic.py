@@ -7,7 +7,7 @@ import numpy as np
 
 from mixbin import _validate as check
 from mixbin.problem import Floats, Warm
-from mixbin.solvers.base import SHORTEST, first_point
+from mixbin.solvers.base import LONGEST_STEP, SHORTEST, first_point
 from mixbin.solvers.objective import Objective
 from mixbin.solvers.sampling import (
     SampledState,
@@ -68,7 +68,7 @@ class StochasticGradient:
     def __post_init__(self) -> None:
         check_sampling(self.step_size, self.step_size_lam, self.batch, self.tol)
         check.choice("schedule", self.schedule, SCHEDULES)
-        check.real("decay", self.decay, low=0.0)
+        check.real("decay", self.decay, low=0.0, high=LONGEST_STEP)
 
     def init(
         self, objective: Objective, theta: Floats, lam: Floats, rng: np.random.Generator, warm: Warm | None = None

@@ -98,13 +98,14 @@ def _unusable(X: Any, y: Any, reason: str) -> Survey:
 def surveyed(parts: Sequence[Survey]) -> tuple[Floats, Floats]:
     """The mean and the variances of all rows."""
     n, mean, squares = 0, np.zeros(1), np.zeros(1)
-    for part in parts:
-        if part.rows:
-            n += part.rows
-            gap = part.mean - mean
-            mean = mean + (part.rows / n) * gap
-            squares = squares + part.squares + (part.rows * (1.0 - part.rows / n)) * gap * gap
-    return mean, squares / n
+    with np.errstate(over="ignore", invalid="ignore"):  # squares that overflow are told of by the problem
+        for part in parts:
+            if part.rows:
+                n += part.rows
+                gap = part.mean - mean
+                mean = mean + (part.rows / n) * gap
+                squares = squares + part.squares + (part.rows * (1.0 - part.rows / n)) * gap * gap
+        return mean, squares / n
 
 
 @on_one_blas_thread

@@ -28,6 +28,8 @@ from mixbin.sets.budget import resolve_budget
 
 DEFAULT_ALPHA_RANGE = (1e-6, 1e2)
 """The range of alpha that None stands for, in units of the mean variance of the columns of X."""
+LARGEST_SQUARE = 1e120
+"""Gradients are products of squares of columns, and are squared once more by solvers."""
 MOST_PAIRS = 10**9
 """More exchanges than this are not all looked through: proving that none is left would take far longer than all before it."""
 FEW = 50
@@ -130,8 +132,9 @@ class RidgeDistillation:
             self._val_mean, self._R = validation(X_val, y_val, self._rows)
             squares = np.square(self._R)
         for names, spread in (("X and y", self._rows.variances), ("X_val and y_val", squares)):
-            if not check.is_finite(spread):
-                raise InvalidInput(f"{names} must have squares that fit in float64, got columns that overflow; rescale them")
+            if not check.is_finite(spread) or spread.max() > LARGEST_SQUARE:
+                must = f"squares that fit in float64, with room for their products ({LARGEST_SQUARE:g})"
+                raise InvalidInput(f"{names} must have {must}, got columns that overflow; rescale them")
         # Moves are evaluated at the point that was evaluated last, and lam is often changed alone: moments and fit are kept.
         # Weights are recognised by a hash: a copy of them is a large part of what a large problem needs here.
         self._moments: tuple[str, _Weighted] | None = None
@@ -331,5 +334,7 @@ def _default_range(variances: Floats) -> tuple[float, float]:
     scale = float(variances.mean())
     if scale <= 0:
         raise InvalidInput("alpha=None needs a column of X that varies, got constant columns only; pass a number or check X")
-    low, high = DEFAULT_ALPHA_RANGE
-    return low * scale, high * scale
+    low, high = (bound * scale for bound in DEFAULT_ALPHA_RANGE)
+    if low <= 0:
+        raise InvalidInput(f"X must have columns of a larger variance than {scale:g}, which is lost in rounding; rescale them")
+    return low, high

@@ -21,6 +21,8 @@ INTERCEPT = 30.0
 so weak that it only matters where a class has no row left, and no intercept would be the best one."""
 ALPHA_BOUNDS = (1e-15, 1e15)
 """What alpha may be, in the same units: a smaller one is lost when it is added to the Hessian, a larger one hides it."""
+LARGEST_VARIANCE = 1e100
+"""Products of two squares of columns must be numbers."""
 ADJOINT = 1e-8
 """The linear system of the hypergradient is solved to this share of its right-hand side."""
 
@@ -98,12 +100,12 @@ class SoftmaxDistillation:
         self._y_val = _codes(y_val, len(held), self.classes)
         m, self.n_features = table.shape
         self.theta_set: Budget | Hypercube = Hypercube(m) if budget is None else Budget(m, resolve_budget("budget", budget, m))
-        self.temperature = check.real("temperature", temperature, low=0, open_low=True, remedy="1 is the plain cross entropy")
+        self.temperature = check.real("temperature", temperature, low=1e-6, high=1e6, remedy="1 is the plain cross entropy")
         self._centre = table.mean(axis=0)
         with np.errstate(over="ignore", invalid="ignore"):
             variance = float(np.square(table - self._centre).mean())
-        if not np.isfinite(variance):
-            raise InvalidInput("X must have squares that fit in float64, got columns that overflow; rescale them")
+        if not variance <= LARGEST_VARIANCE:
+            raise InvalidInput(f"X must have variances of at most {LARGEST_VARIANCE:g}, got {variance:g}; rescale its columns")
         self._constant = INTERCEPT * (variance**0.5 or 1.0)
         self.alpha = _checked_alpha(alpha, variance)
         self.lam_set = Box.empty() if isinstance(self.alpha, float) else Box(*self.alpha, log=True)
@@ -175,6 +177,8 @@ class SoftmaxDistillation:
         v = check.array("theta", theta, shape=self.theta_set.shape)
         if v.min() < 0:
             raise InvalidInput(f"theta must not be negative, got {v.min():g} at index {v.argmin()}; project it on theta_set")
+        if v.max() > LARGEST_VARIANCE:
+            raise InvalidInput(f"theta must be weights, got {v.max():g} at index {v.argmax()}; project it on theta_set")
         return v
 
     def _alpha(self, lam: ArrayLike) -> float:
@@ -201,8 +205,7 @@ def _table(name: str, value: ArrayLike) -> Floats:
 
 def _labels(name: str, value: ArrayLike, table: str, rows: int) -> NDArray[Any]:
     """One label per row; numbers must be finite."""
-    check.unmasked(name, value)
-    labels = np.asarray(value)
+    labels = check.loose_array(name, value, f"an array of shape ({rows},)")
     if labels.shape != (rows,):
         raise check.fail(name, labels, f"an array of shape ({rows},)", f"give one class per row of {table}")
     if labels.dtype.kind in "fc":
@@ -213,10 +216,7 @@ def _labels(name: str, value: ArrayLike, table: str, rows: int) -> NDArray[Any]:
 def _classes(y: ArrayLike, rows: int) -> tuple[NDArray[Any], Codes]:
     """The classes and the number of each label among them."""
     labels = _labels("y", y, "X", rows)
-    try:
-        classes, codes = np.unique(labels, return_inverse=True)
-    except TypeError:
-        raise check.fail("y", labels, "labels of one kind", "turn them into texts or whole numbers") from None
+    classes, codes = _unique("y", labels)
     if len(classes) < 2:
         raise InvalidInput(f"y must hold at least two classes, got only {classes[0]!r}; there is nothing to tell apart")
     return classes, codes
@@ -224,10 +224,20 @@ def _classes(y: ArrayLike, rows: int) -> tuple[NDArray[Any], Codes]:
 
 def _codes(y_val: ArrayLike, rows: int, classes: NDArray[Any]) -> Codes:
     labels = _labels("y_val", y_val, "X_val", rows)
-    strange = [label for label in np.unique(labels).tolist() if label not in classes]
+    found, codes = _unique("y_val", labels)
+    position = {label: code for code, label in enumerate(classes.tolist())}
+    strange = [label for label in found.tolist() if label not in position]
     if strange:
         raise InvalidInput(f"y_val must hold classes of y, got {strange[0]!r}, which no row of X has; remove these rows")
-    return np.searchsorted(classes, labels)
+    return np.array([position[label] for label in found.tolist()], dtype=np.intp)[codes]
+
+
+def _unique(name: str, labels: NDArray[Any]) -> tuple[NDArray[Any], Codes]:
+    try:
+        classes, codes = np.unique(labels, return_inverse=True)
+    except TypeError:
+        raise check.fail(name, labels, "labels of one kind", "turn them into texts or whole numbers") from None
+    return classes, codes
 
 
 def _checked_alpha(alpha: object, variance: float) -> float | tuple[float, float]:

@@ -41,6 +41,8 @@ def usage_similarity(train: Tasks) -> Floats:
     W = np.empty((train.n_tasks, train.n_features))
     lasso_models(*train, SHARE, W)
     sizes = np.abs(W)
+    if not 1e-100 < sizes.max() < 1e100:  # whose squares would vanish or overflow
+        sizes /= sizes.max() or 1.0
     sizes -= sizes.mean(axis=0)
     norms = np.linalg.norm(sizes, axis=0)
     sizes /= np.where(norms > 0, norms, 1.0)

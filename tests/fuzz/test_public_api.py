@@ -1,0 +1,1089 @@
+"""Odd arguments for every public name: an answer that keeps what is promised, or one of our errors that names an argument.
+
+``pytest --fuzz N`` tries about N examples here, drawn anew.
+"""
+
+import io
+import os
+import warnings
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import DataConversionWarning, NotFittedError
+
+import mixbin as mb
+from mixbin import datasets, plot, sets
+from tests.fuzz import strategies as odd
+from tests.fuzz.amount import amount, derandomized
+from tests.fuzz.strategies import REFUSED, tried
+from tests.instances import finite_sum
+
+SHARES = {
+    "set constructors": (60, 0.09),
+    "set methods": (60, 0.18),
+    "knapsack projections": (50, 0.09),
+    "boxes": (30, 0.05),
+    "functions": (40, 0.12),
+    "keywords": (40, 0.10),
+    "points": (25, 0.06),
+    "ridge": (30, 0.07),
+    "softmax": (25, 0.05),
+    "group lasso": (15, 0.03),
+    "regressor": (20, 0.04),
+    "classifier": (15, 0.03),
+    "group regressor": (8, 0.015),
+    "suggestions": (3, 0.003),
+    "made data": (25, 0.02),
+    "figures": (4, 0.007),
+    "files": (20, 0.02),
+    "settings": (30, 0.02),
+    "bilevel": (1, 0.005),
+}
+assert abs(sum(share for _, share in SHARES.values()) - 1.0) < 1e-9
+
+
+def fuzz(area):
+    """The settings of one area."""
+    return settings(
+        max_examples=amount(*SHARES[area]),
+        derandomize=derandomized(),
+        deadline=None,
+        database=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+# Sets.
+
+
+SIZES = st.one_of(st.integers(-1, 9), st.sampled_from([0.5, 1.0, 2**62, 2**63, 2**70, (2, 3), (2**40, 2**40), [2], (), (1, 0)]))
+
+
+@st.composite
+def constructions(draw):
+    name = draw(st.sampled_from(["Hypercube", "Budget", "Knapsack", "OneHot"]))
+    n = draw(st.integers(0, 6))
+    if name == "Hypercube":
+        return name, (draw(odd.mostly(SIZES)),), {}
+    if name == "OneHot":
+        return name, (draw(odd.mostly(SIZES)), draw(odd.mostly(SIZES))), {}
+    if name == "Knapsack":
+        weights = draw(st.one_of(odd.arrays((n,), odd.positive), odd.arrays((n,), odd.finite)))
+        return name, (weights, draw(odd.mostly(odd.positive))), {}
+    k = st.one_of(st.integers(-1, 9), st.floats(-0.1, 1.1), odd.finite)
+    return name, (draw(odd.mostly(SIZES)), draw(odd.mostly(k))), draw(odd.few_odd({"at_most": st.booleans()}, most=1))
+
+
+@fuzz("set constructors")
+@given(constructions())
+def test_set_constructors(construction):
+    name, args, keywords = construction
+    made = tried(getattr(mb, name), *args, **keywords)
+    if made is REFUSED:
+        return
+    assert made.size == np.prod([int(n) for n in made.shape], dtype=object)
+    assert "\n" not in repr(made)
+    if made.size > 1000:
+        return
+    assert made.fingerprint() == getattr(mb, name)(*args, **keywords).fingerprint()
+    look_at_set(made)
+
+
+def look_at_set(made):
+    """What holds for every set, whatever it was made from."""
+    for rng in (None, np.random.default_rng(0)):
+        start = made.start(rng)
+        assert start.shape == made.shape
+        assert made.contains(start)
+    assert isinstance(made.cardinality(), int)
+    first = next(iter(made.vertices()))
+    assert first.dtype == bool
+    assert made.violation(first) == 0.0
+    assert sum(off.size for off, _ in made.moves(first)) == made.n_moves(first)
+
+
+def any_set():
+    """Also knapsacks with weights at the ends of their range."""
+    n = st.shared(st.integers(1, 5), key="knapsack")
+    weights = n.flatmap(lambda k: st.lists(odd.positive, min_size=k, max_size=k))
+    return st.one_of(odd.good_sets(), odd.good_sets(), st.tuples(weights, odd.positive))
+
+
+def built(made):
+    return tried(mb.Knapsack, *made) if isinstance(made, tuple) else made
+
+
+def is_plain(x):
+    """Whether ``x`` is an array of finite numbers, to compare answers with."""
+    return isinstance(x, np.ndarray) and not np.ma.isMaskedArray(x) and x.dtype.kind in "f" and bool(np.isfinite(x).all())
+
+
+@fuzz("set methods")
+@given(st.data())
+def test_set_methods(data):
+    theta_set = built(data.draw(any_set()))
+    if theta_set is REFUSED:
+        return
+    x = data.draw(odd.arrays(theta_set.shape))
+    before = x.copy() if isinstance(x, np.ndarray) else x
+    projected = tried(theta_set.project, x)
+    if projected is not REFUSED:
+        assert projected.dtype == np.float64
+        assert projected.shape == theta_set.shape
+        assert theta_set.contains(projected)
+        again = theta_set.project(projected)
+        np.testing.assert_allclose(again, projected, rtol=0, atol=1e-9)
+        assert not (isinstance(x, np.ndarray) and np.shares_memory(projected, x))
+        if is_plain(x):
+            look_at_nearest(theta_set, x, projected)
+    vertex = tried(theta_set.vertex, x)
+    assert (vertex is REFUSED) == (projected is REFUSED)
+    if vertex is not REFUSED:
+        assert vertex.dtype == bool
+        assert theta_set.violation(vertex) == 0.0
+        assert theta_set.contains(vertex.astype(float))
+        assert tried(theta_set.distance_to_binary, x) >= 0
+    rounded = tried(theta_set.round, x)
+    assert rounded is REFUSED or (rounded.dtype == bool and tried(theta_set.violation, rounded) >= 0)
+    assert tried(theta_set.contains, x) in (True, False, REFUSED)
+    best = tried(theta_set.linear_oracle, x)
+    if best is not REFUSED:
+        assert best.dtype == np.float64
+        assert theta_set.contains(best)
+    along = tried(theta_set.tangent, x)
+    assert along is REFUSED or (along.shape == theta_set.shape and not np.isnan(along).any())
+    size = tried(theta_set.tangent_size, x)
+    assert size is REFUSED or size >= 0
+    tried(theta_set.start, data.draw(st.one_of(st.none(), odd.seeds, odd.oddities)))
+    look_at_moves(data, theta_set, x)
+    if isinstance(x, np.ndarray) and x.dtype.kind == "f" and not np.ma.isMaskedArray(x):
+        np.testing.assert_array_equal(x, before, err_msg="the argument was written to")
+
+
+def look_at_nearest(theta_set, x, projected):
+    """No point of the set is nearer: <x - p, v - p> <= 0 for binary points v."""
+    if np.abs(x).max() > 1e6:
+        return
+    weights = getattr(theta_set, "weights", np.ones(1))
+    if 1e-6 * weights.max() > min(weights.min(), getattr(theta_set, "capacity", np.inf)):
+        return
+    for k, vertex in enumerate(theta_set.vertices()):
+        if k == 30:
+            break
+        step = vertex - projected
+        assert np.vdot(x - projected, step) <= 1e-7 * (1 + np.abs(x).max()) * theta_set.size
+
+
+def look_at_moves(data, theta_set, x):
+    theta = data.draw(
+        st.one_of(
+            st.just(theta_set.vertex(theta_set.start(np.random.default_rng(1)))),
+            odd.arrays(theta_set.shape, st.sampled_from([0.0, 1.0])),
+            st.just(x),
+        )
+    )
+    violation = tried(theta_set.violation, theta)
+    count = tried(theta_set.n_moves, theta)
+    grad = data.draw(st.one_of(st.none(), st.just(x), odd.arrays(theta_set.shape)))
+    moves = tried(lambda theta, grad: list(theta_set.moves(theta, grad)), theta, grad)
+    if moves is not REFUSED:
+        assert violation == 0
+        assert sum(off.size for off, _ in moves) == count
+        for off, on in moves:
+            for i, j in list(zip(off, on, strict=True))[:5]:
+                there = np.array(theta, dtype=bool)
+                there.flat[[i] if i >= 0 else []] = False
+                there.flat[[j] if j >= 0 else []] = True
+                assert theta_set.violation(there) == 0.0
+    eps = tried(theta_set.epsilon_star, theta, np.zeros(theta_set.shape) if grad is None else grad)
+    assert eps is REFUSED or eps >= 0
+
+
+@fuzz("knapsack projections")
+@given(st.data())
+def test_project_knapsack(data):
+    shape = data.draw(st.sampled_from([(0,), (1,), (2,), (3,), (5,), (2, 2), ()]))
+    one_or_all = st.one_of(odd.finite, odd.arrays(shape, spoil=12))
+    keywords = data.draw(
+        odd.few_odd(
+            {
+                "metric": st.one_of(st.none(), odd.positive, odd.arrays(shape, odd.positive, spoil=12)),
+                "weights": st.one_of(st.none(), one_or_all, odd.arrays(shape, odd.tame, spoil=12)),
+                "lower": st.one_of(st.just(0.0), st.just(-1.0), one_or_all),
+                "upper": st.one_of(st.just(1.0), st.just(2.0), one_or_all),
+                "capacity": st.one_of(odd.tame, odd.finite),
+                "equality": st.booleans(),
+            },
+            most=1,
+        )
+    )
+    keywords.setdefault("capacity", 1.0)
+    x = tried(sets.project_knapsack, data.draw(odd.arrays(shape)), **keywords)
+    if x is REFUSED:
+        return
+    assert x.dtype == np.float64
+    assert np.isfinite(x).all()
+    low, high = (np.asarray(keywords.get(name, end), dtype=float) for name, end in (("lower", 0.0), ("upper", 1.0)))
+    assert np.all((low <= x) & (x <= high)), "outside of the bounds"
+    weights = keywords.get("weights")
+    b = np.ones(x.shape) if weights is None else np.broadcast_to(np.asarray(weights, dtype=float), x.shape)
+    with np.errstate(all="ignore"):
+        total, size = float(np.sum(b * x)), float(np.sum(np.abs(b) * np.maximum(np.abs(low), np.abs(high))))
+    r = float(keywords["capacity"])
+    slack = 1e-9 * (size + abs(r))
+    if np.isfinite(slack):
+        assert total <= r + slack
+        assert not keywords.get("equality") or total >= r - slack
+
+
+@fuzz("boxes")
+@given(st.data())
+def test_boxes(data):
+    shape = data.draw(st.sampled_from([(), (0,), (1,), (3,), (2, 2)]))
+    bounds = st.one_of(odd.arrays(shape), odd.arrays(shape, odd.positive))
+    low, high = data.draw(bounds), data.draw(bounds)
+    if data.draw(st.booleans()) and is_plain(low) and is_plain(high) and low.shape == high.shape:
+        low, high = np.minimum(low, high), np.maximum(low, high)
+    box = tried(mb.Box, low, high, **data.draw(odd.few_odd({"log": st.booleans()}, most=1)))
+    if box is REFUSED:
+        return
+    assert "\n" not in repr(box)
+    assert len(box.fingerprint()) > 10
+    for rng in (None, np.random.default_rng(0)):
+        start = box.start(rng)
+        assert box.contains(start)
+        unit = box.encode(start)
+        assert unit.shape == box.shape
+        assert np.all((unit >= -1e-9) & (unit <= 1 + 1e-9))
+        assert box.contains(box.decode(unit))
+    x = data.draw(odd.arrays(box.shape))
+    projected = tried(box.project, x)
+    if projected is not REFUSED:
+        assert box.contains(projected)
+        np.testing.assert_array_equal(box.project(projected), projected)
+    assert tried(box.contains, x) in (True, False, REFUSED)
+    tried(box.start, data.draw(st.one_of(st.none(), odd.seeds, odd.oddities)), about=("rng",))
+
+
+# Functions that return odd things.
+
+
+ODD_VALUES = {
+    "complex": lambda v: complex(v),
+    "a complex array": lambda v: np.array(v + 1j),
+    "float32": np.float32,
+    "longdouble": np.longdouble,
+    "a huge longdouble": lambda v: np.longdouble("1e4000"),
+    "no dimension": np.array,
+    "one entry": lambda v: np.array([v]),
+    "a list": lambda v: [v],
+    "two entries": lambda v: np.array([v, v]),
+    "nothing": lambda v: None,
+    "text": str,
+    "truth": lambda v: v > 0,
+    "a whole number": lambda v: int(np.clip(v, -1e6, 1e6)),
+    "a huge whole number": lambda v: 10**400,
+    "nan": lambda v: np.nan,
+    "inf": lambda v: np.inf,
+    "-inf": lambda v: -np.inf,
+    "1e300": lambda v: 1e300 * v,
+    "1e308": lambda v: 1e308 if v > 0 else -1e308,
+    "1e-300": lambda v: 1e-300 * v,
+    "constant": lambda v: 1.0,
+    "masked": lambda v: np.ma.masked,
+    "a wrong number": lambda v: odd.Wrong(),
+    "a shy object": lambda v: odd.Shy(),
+    "wordy": lambda v: odd.Wordy(),
+    "an object": lambda v: object(),
+}
+ODD_GRADIENTS = {
+    **odd.HARMLESS,
+    **odd.CHANGED,
+    "complex with a part": lambda g: g + 1j,
+    "times 1e300": lambda g: g * 1e300,
+    "times 1e-300": lambda g: g * 1e-300,
+    "times 1e150": lambda g: g * 1e150,
+    "a wrong number": lambda g: [odd.Wrong()] * np.size(g),
+    "shy objects": lambda g: np.array([odd.Shy()] * np.size(g), dtype=object),
+    "1e308": lambda g: np.where(g > 0, 1.7e308, -1.7e308),
+}
+
+
+class Odd:
+    """A quadratic that returns odd things: always, from some call on, only at binary points, or only between them."""
+
+    def __init__(self, theta_set, n_lam, seed, spoil, when, first):
+        rng = np.random.default_rng(seed)
+        p = theta_set.size
+        A = rng.normal(size=(p, p))
+        self.Q, self.c, self.B = (A + A.T) / 2, rng.normal(size=p), rng.normal(size=(n_lam, p))
+        self.n_lam, self.spoil, self.when, self.first, self.calls = n_lam, spoil, when, first, 0
+
+    def __call__(self, theta, lam=None):
+        with odd.quiet():
+            return self.returned(theta, lam)
+
+    def returned(self, theta, lam):
+        self.calls += 1
+        x = theta.ravel()
+        gap = (np.zeros(0) if lam is None else np.ravel(lam)) - self.B @ x
+        value = float(0.5 * x @ self.Q @ x + self.c @ x + 0.5 * gap @ gap)
+        parts = [value, (self.Q @ x + self.c - self.B.T @ gap).reshape(theta.shape)]
+        if lam is not None:
+            parts.append(gap.reshape(np.shape(lam)))
+        binary = bool(np.all((x == 0) | (x == 1)))
+        here = {"always": True, "later": self.calls > self.first, "binary": binary, "between": not binary}[self.when]
+        return self.spoiled(parts) if here else tuple(parts)
+
+    def spoiled(self, parts):
+        for place, how in self.spoil.items():
+            if place == "parts":
+                return {"a list": parts, "one more": (*parts, 0.0), "one less": tuple(parts[:1]), "a number": parts[0]}[how]
+            k = {"value": 0, "grad_theta": 1, "grad_lam": 2}[place]
+            if k < len(parts):
+                parts[k] = (ODD_VALUES if k == 0 else ODD_GRADIENTS)[how](parts[k])
+        return tuple(parts)
+
+
+@st.composite
+def odd_problems(draw, most=6, spoiled=True):
+    theta_set = draw(odd.good_sets(most))
+    n_lam = draw(st.sampled_from([0, 0, 1, 2]))
+    box = None
+    if n_lam:
+        log = draw(st.booleans())
+        low, high = draw(st.sampled_from([(0.1, 2.0), (1.0, 1.0), (1e-6, 1e6), (1e-300, 1e300), (0.5, 1e308)]))
+        shape = () if n_lam == 1 and draw(st.booleans()) else (n_lam,)
+        box = mb.Box(np.full(shape, low), np.full(shape, high), log=log)
+        n_lam = box.size
+    gradients = st.sampled_from(sorted(ODD_GRADIENTS))
+    spoil = {
+        "value": st.sampled_from(sorted(ODD_VALUES)),
+        "grad_theta": gradients,
+        "grad_lam": gradients,
+        "parts": st.sampled_from(["a list", "one more", "one less", "a number"]),
+    }
+    places = draw(st.lists(st.sampled_from(["value", "grad_theta", "grad_theta", "grad_lam", "parts"]), max_size=2, unique=True))
+    chosen = {place: draw(spoil[place]) for place in places} if spoiled else {}
+    when = draw(st.sampled_from(["always", "later", "binary", "between"]))
+    function = Odd(theta_set, n_lam, draw(st.integers(0, 20)), chosen, when, draw(st.integers(0, 30)))
+    value = (lambda *at: function(*at)[0]) if draw(st.booleans()) and "parts" not in chosen else None
+    return mb.FunctionProblem(function, theta_set, box, value=value)
+
+
+ABOUT_RETURNS = ("value", "grad_theta", "grad_lam", "function", "theta0", "lam0", "evaluate")
+
+
+def look_at_result(result, problem, most=None):
+    """What every result promises."""
+    theta_set = problem.theta_set
+    assert result.theta.shape == theta_set.shape
+    if result.theta.dtype == bool:
+        assert result.violation == theta_set.violation(result.theta)
+        assert (result.violation > 0) == (result.status is mb.Status.INFEASIBLE)
+    else:
+        assert result.status is mb.Status.RELAXED or result.status is mb.Status.STOPPED
+        assert theta_set.contains(result.theta)
+    assert problem.lam_set.contains(result.lam)
+    assert not np.isnan(result.value)
+    assert result.value > -np.inf
+    assert most is None or result.n_evaluations <= most
+    for text in (repr(result), str(result.certificate), result._repr_html_(), result.message):
+        assert text
+    if result.certificate is not None:
+        assert not np.isnan(result.certificate.epsilon_star)
+        assert result.certificate.one_move_optimal in (True, False, None)
+    if len(result.trace):
+        result.trace.to_frame()
+
+
+METHODS = {"penalize": mb.relax_and_penalize, "round": mb.relax_and_round}
+
+
+@fuzz("functions")
+@given(st.data())
+def test_functions_that_return_odd_things(data):
+    problem = data.draw(odd_problems())
+    method = data.draw(st.sampled_from(sorted(METHODS)))
+    most = data.draw(st.integers(2, 60))
+    solver = data.draw(st.sampled_from(["spectral", "projected", "frank-wolfe"]))
+    extra = {} if method == "penalize" else {"rounding": data.draw(st.sampled_from(["top-k", "simple", None]))}
+    result = tried(METHODS[method], problem, seed=0, max_evaluations=most, starts=2, solver=solver, **extra, about=ABOUT_RETURNS)
+    if result is not REFUSED:
+        look_at_result(result, problem, most)
+
+
+# Keywords of the methods.
+
+
+def solvers():
+    return st.one_of(
+        st.sampled_from(["spectral", "projected", "frank-wolfe", "saga", "stochastic"]),
+        st.builds(mb.SpectralGradient, memory=st.integers(1, 3), tol=st.sampled_from([0.0, 1e-6, 1e300])),
+        st.builds(mb.ProjectedGradient, step_size=st.one_of(st.none(), odd.steps), tol=st.sampled_from([0.0, 1e-6])),
+        st.builds(mb.FrankWolfe, tol=st.sampled_from([0.0, 1e-6, 1.0])),
+        st.builds(mb.Saga, step_size=st.one_of(st.none(), odd.steps), batch=st.integers(1, 30), memory_limit=st.integers(1, 999)),
+        st.builds(
+            mb.StochasticGradient,
+            step_size=st.one_of(st.none(), odd.steps),
+            schedule=st.sampled_from(["sqrt", "inverse", "constant"]),
+            decay=st.sampled_from([0.0, 1.0, 1e100]),
+        ),
+    )
+
+
+def stop_at(n):
+    seen = []
+
+    def callback(event):
+        seen.append(event.distance)
+        if len(seen) == n:
+            event.stop()
+
+    return callback
+
+
+SHARED = {
+    "solver": solvers(),
+    "max_evaluations": st.integers(2, 80),
+    "inner_steps": st.one_of(st.none(), st.integers(1, 5), st.lists(st.integers(1, 5), min_size=1, max_size=3)),
+    "time_limit": st.one_of(st.none(), st.sampled_from([1e-9, 0.05, 1e300])),
+    "reoptimize_lam": st.booleans(),
+    "starts": st.one_of(st.just("auto"), st.integers(1, 3)),
+    "seed": odd.seeds,
+    "callbacks": st.builds(lambda n: [stop_at(n)], st.integers(1, 50)),
+}
+PENALIZE = SHARED | {
+    "epsilon0": st.one_of(st.just("auto"), odd.positive),
+    "beta": st.one_of(st.floats(1e-3, 0.999), st.sampled_from([5e-324, 1e-300, 1 - 1e-16])),
+    "tol": st.one_of(st.floats(1e-6, 0.499), st.sampled_from([5e-324, 0.5 - 1e-16])),
+    "penalty": st.one_of(st.none(), st.builds(mb.Quadratic), st.builds(mb.Logarithmic, alpha=st.floats(1e-100, 1e100))),
+    "max_outer": st.sampled_from([1, 2, 30]),
+    "relax_first": st.booleans(),
+    "polish": st.one_of(st.booleans(), st.integers(1, 30)),
+}
+ROUND = SHARED | {"rounding": st.sampled_from(["top-k", "simple", None])}
+
+
+@fuzz("keywords")
+@given(st.data())
+def test_keywords_of_the_methods(data):
+    if data.draw(st.booleans()):
+        theta_set = data.draw(odd.good_sets(6))
+        n_lam = data.draw(st.integers(0, 2))
+        problem = finite_sum(theta_set, data.draw(st.integers(0, 20)), n_lam=n_lam, n_terms=data.draw(st.sampled_from([1, 5])))
+    else:
+        problem = data.draw(odd_problems(spoiled=False))
+    name = data.draw(st.sampled_from(sorted(METHODS)))
+    keywords = data.draw(odd.few_odd(PENALIZE if name == "penalize" else ROUND))
+    # A run that is not limited is of no use here.
+    keywords.setdefault("max_evaluations", 60)
+    if keywords["max_evaluations"] is None or isinstance(keywords["max_evaluations"], np.integer | int):
+        keywords["max_evaluations"] = min(keywords["max_evaluations"] or 60, 80)
+    if data.draw(st.booleans()):
+        keywords["theta0"] = data.draw(odd.arrays(problem.theta_set.shape))
+    if data.draw(st.booleans()):
+        keywords["lam0"] = data.draw(st.one_of(st.just(problem.lam_set.start()), odd.arrays(problem.lam_set.shape)))
+    result = tried(METHODS[name], problem, **keywords, about=ABOUT_RETURNS)
+    if result is not REFUSED:
+        look_at_result(result, problem, keywords["max_evaluations"])
+
+
+@fuzz("points")
+@given(st.data())
+def test_points_of_problems(data):
+    """``FunctionProblem`` itself, ``certify`` and ``enumerate_binary``."""
+    spoiled = data.draw(st.booleans())
+    problem = data.draw(odd_problems(most=5, spoiled=spoiled))
+    args = [problem.function, problem.theta_set, problem.lam_set]
+    k = data.draw(st.integers(0, 5))
+    if k < 3:
+        args[k] = data.draw(odd.oddities)
+        tried(mb.FunctionProblem, *args, **data.draw(odd.few_odd({"value": st.none()}, most=1)))
+    theta_set = problem.theta_set
+    theta = data.draw(
+        st.one_of(
+            st.just(theta_set.vertex(theta_set.start(np.random.default_rng(0)))),
+            odd.arrays(theta_set.shape, st.sampled_from([0.0, 1.0])),
+            odd.oddities,
+        )
+    )
+    lam = data.draw(st.one_of(st.just(problem.lam_set.start()), odd.arrays(problem.lam_set.shape, spoil=2), st.none()))
+    keywords = data.draw(odd.few_odd({"max_moves": st.integers(0, 20), "seed": odd.seeds}, most=1))
+    about = ("value", "grad_theta", "grad_lam", "function")
+    certificate = tried(mb.certify, problem, theta, lam, **keywords, about=about)
+    if certificate is not REFUSED:
+        assert str(certificate)
+        assert certificate.moves_tried <= certificate.moves_total
+        assert certificate.epsilon_star >= 0
+    tried(mb.certify, data.draw(odd.oddities), theta)
+    tried(mb.enumerate_binary, data.draw(odd.oddities))
+    large = mb.FunctionProblem(problem.function, mb.Hypercube(data.draw(st.sampled_from([21, 40, 2000, 2**20, 2**30]))))
+    assert tried(mb.enumerate_binary, large) is REFUSED
+    if theta_set.cardinality() <= 32:
+        result = tried(mb.enumerate_binary, problem, about=about)
+        if result is not REFUSED:
+            look_at_result(result, problem)
+
+
+# Problems that are made from data.
+
+
+def regression_tables(draw, rows=(9, 6), columns=3, targets=(None, 1, 2)):
+    """X, y, X_val and y_val, some of them odd."""
+    rng = np.random.default_rng(draw(st.integers(0, 5)))
+    e = draw(st.sampled_from(targets))
+    coef = rng.normal(size=columns if e is None else (columns, e))
+    parts = []
+    for n in rows:
+        X = rng.normal(size=(n, columns))
+        parts += [X, X @ coef + 0.1 * rng.normal(size=n if e is None else (n, e))]
+    return spoiled_tables(draw, parts)
+
+
+def spoiled_tables(draw, parts):
+    which = draw(st.sets(st.integers(0, len(parts) - 1), max_size=draw(st.sampled_from([0, 1, 2]))))
+    for k in which:
+        parts[k] = odd.odd_table(draw, parts[k]) if np.ndim(parts[k]) == 2 else odd.shaped(draw, parts[k], 3)
+    if len(which) < 2 and draw(st.booleans()):
+        # Both tables in the same odd units, so that they fit together.
+        factor = draw(st.sampled_from([1e-200, 1e-160, 1e-100, 1e-30, 1e30, 1e100, 1e150, 1e155, 1e200]))
+        k = draw(st.integers(0, 1))
+        for j in (k, k + 2):
+            if isinstance(parts[j], np.ndarray) and parts[j].dtype.kind == "f":
+                with odd.quiet():
+                    parts[j] = parts[j] * factor
+    return parts
+
+
+ALPHAS = st.one_of(
+    st.none(),
+    st.floats(1e-6, 10.0),
+    odd.positive,
+    odd.pairs,
+    st.sampled_from(
+        [(1e-3, 1.0), [1e-3, 1.0], (1e-300, 1e300), (5e-324, 1.7e308), (1.0, 1.0), (1,), (1, 2, 3), np.array([0.1, 1.0])]
+    ),
+)
+BUDGETS = st.one_of(st.integers(-1, 10), st.floats(-0.1, 1.1), st.sampled_from([1e-300, 1e300, 2**70]))
+DATA = ("X", "y", "X_val", "y_val", "budget", "alpha", "chunks", "theta", "lam", "columns")
+
+
+def look_at_problem(data, problem, most=20, about=()):
+    """One evaluation at the centre, the model of a vertex and a short run."""
+    theta_set = problem.theta_set
+    lam = problem.lam_set.start()
+    about = (*about, "alpha", "X", "columns", "theta0", "lam0", "value", "targets")
+    got = tried(problem.evaluate, theta_set.start(), lam, about=about)
+    if got is not REFUSED:
+        # What is not finite is told by the method that asks for it.
+        assert np.isscalar(got.value)
+    assert len(problem.fingerprint()) > 10
+    vertex = theta_set.vertex(theta_set.start())
+    method = data.draw(st.sampled_from(sorted(METHODS)))
+    result = tried(METHODS[method], problem, seed=0, max_evaluations=data.draw(st.integers(2, most)), starts=1, about=about)
+    if result is not REFUSED:
+        look_at_result(result, problem)
+    if hasattr(problem, "model") and vertex.any():
+        model = tried(problem.model, vertex, lam, about=about)
+        if model is not REFUSED and result is not REFUSED:
+            assert all(np.isfinite(part).all() for part in model)
+    if data.draw(st.booleans()):
+        theta, other = data.draw(odd.arrays(theta_set.shape)), data.draw(odd.arrays(problem.lam_set.shape))
+        tried(problem.model if hasattr(problem, "model") else problem.coef, theta, other, about=about)
+
+
+@fuzz("ridge")
+@given(st.data())
+def test_ridge_distillation(data):
+    parts = regression_tables(data.draw)
+    keywords = data.draw(odd.few_odd({"budget": BUDGETS, "alpha": ALPHAS}, most=1))
+    keywords.setdefault("budget", 3)
+    if data.draw(st.integers(0, 4)) == 4:
+        keywords["chunks"] = data.draw(odd.mostly(st.sampled_from([[9], [4, 5], (3, 3, 3), [4], 20, [0, 9], []]), one_in=3))
+    problem = tried(mb.RidgeDistillation, *parts, **keywords)
+    if problem is not REFUSED:
+        look_at_problem(data, problem)
+        made = tried(
+            mb.PublishedGradient, problem, **data.draw(odd.few_odd({"batch": st.integers(0, 9), "seed": odd.seeds}, most=1))
+        )
+        if made is not REFUSED:
+            about = ("alpha", "X", "theta0", "value", "grad_theta")
+            result = tried(mb.relax_and_penalize, made, seed=0, max_evaluations=5, starts=1, about=about)
+            if result is not REFUSED:
+                look_at_result(result, made)
+
+
+def class_tables(draw, rows=(10, 6), columns=2):
+    rng = np.random.default_rng(draw(st.integers(0, 5)))
+    K = draw(st.sampled_from([2, 2, 3]))
+    name = draw(st.sampled_from(["numbers", "text", "truth", "floats", "objects", "dates", "bytes", "large", "tuples"]))
+    parts = []
+    for n in rows:
+        X = rng.normal(size=(n, columns))
+        codes = np.argmax(np.column_stack([X, np.full(n, 0.2)])[:, :K], axis=1)
+        codes[:K] = np.arange(K)
+        parts += [X, labels(name, codes)]
+    return spoiled_tables(draw, parts)
+
+
+def labels(name, codes):
+    if name == "tuples":
+        out = np.empty(len(codes), dtype=object)
+        for i, code in enumerate(codes):
+            out[i] = ("a", int(code))
+        return out
+    made = {
+        "numbers": codes,
+        "text": np.array(["b", "a", "c\n"])[codes],
+        "truth": codes > 0,
+        "floats": codes * 0.5,
+        "objects": np.array(["b", "a", "ü"], dtype=object)[codes],
+        "dates": np.array(["2020", "2021", "2022"], dtype="datetime64[D]")[codes],
+        "bytes": np.array([b"b", b"a", b"c"])[codes],
+        "large": np.array([2**63, 2**64 - 1, 0], dtype=np.uint64)[codes],
+    }
+    return made[name]
+
+
+@fuzz("softmax")
+@given(st.data())
+def test_softmax_distillation(data):
+    parts = class_tables(data.draw)
+    keywords = data.draw(
+        odd.few_odd(
+            {"budget": st.one_of(st.none(), BUDGETS), "alpha": ALPHAS, "temperature": st.one_of(odd.positive, odd.tame)}, most=1
+        )
+    )
+    problem = tried(mb.SoftmaxDistillation, *parts, **keywords)
+    if problem is not REFUSED:
+        look_at_problem(data, problem, most=8, about=("temperature",))
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    """Those of the group lasso are compiled once, or read from the cache."""
+    X, y = np.random.default_rng(0).normal(size=(2, 4, 3)), np.ones((2, 4))
+    for lower in ("implicit", "unrolled"):
+        mb.relax_and_penalize(mb.GroupLassoStructure(X, y, X, y, n_groups=2, lower=lower, n_jobs=1), seed=0, max_evaluations=60)
+
+
+def task_tables(draw, tasks=3, rows=(5, 4), columns=4):
+    rng = np.random.default_rng(draw(st.integers(0, 5)))
+    coef = rng.normal(size=(tasks, columns)) * (rng.random(size=(tasks, columns)) < 0.6)
+    parts = []
+    for n in rows:
+        X = rng.normal(size=(tasks, n, columns))
+        parts += [X, np.einsum("tnp,tp->tn", X, coef)]
+    if draw(st.booleans()):
+        parts = [list(part) for part in parts]
+    for k in draw(st.sets(st.integers(0, 3), max_size=draw(st.sampled_from([0, 1, 2])))):
+        part = parts[k]
+        if isinstance(part, list) and draw(st.booleans()):
+            part[draw(st.integers(0, tasks - 1))] = (odd.odd_table if k % 2 == 0 else odd.shaped)(draw, part[0])
+        else:
+            parts[k] = odd.shaped(draw, np.array(part), 2)
+    return parts
+
+
+GROUPS = {
+    "n_groups": st.integers(2, 4),
+    "ridge": st.one_of(odd.positive, st.floats(1e-6, 1.0)),
+    "lam_bounds": st.one_of(odd.positive, odd.pairs, st.sampled_from([(1e-3, 1.0), 0.1])),
+    "lam_scale": st.sampled_from(["log", "linear"]),
+    "lower": st.sampled_from(["implicit", "unrolled"]),
+    "q": st.integers(1, 20),
+    "start": st.sampled_from(["data", "training", "random"]),
+    "moves": st.sampled_from(["supported", "all"]),
+    "n_jobs": st.just(1),
+}
+
+
+@fuzz("group lasso")
+@given(st.data())
+def test_group_lasso_structure(kernels, data):
+    parts = task_tables(data.draw)
+    keywords = data.draw(odd.few_odd(GROUPS, most=1))
+    keywords.setdefault("n_groups", 2)
+    keywords.setdefault("n_jobs", 1)
+    problem = tried(mb.GroupLassoStructure, *parts, **keywords)
+    if problem is not REFUSED:
+        look_at_problem(data, problem, most=6, about=("task",))
+
+
+# Estimators.
+
+
+def fitted(call, *args, about=(), **keywords):
+    """``tried``, without the warnings that are a convention of scikit-learn."""
+
+    def inner():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataConversionWarning)
+            warnings.filterwarnings("ignore", message=".*feature names")
+            return call(*args, **keywords)
+
+    return tried(inner, about=(*about, *odd.names_of(call)))
+
+
+ESTIMATOR = {
+    "alpha": ALPHAS,
+    "method": st.sampled_from(["penalize", "top-k", "simple", "relax"]),
+    "validation_fraction": st.one_of(st.floats(0.05, 0.95), st.floats(0.05, 0.95), odd.finite),
+    "random_state": st.one_of(
+        st.integers(0, 9), st.none(), st.sampled_from([2**31, 2**32 - 1, 2**32, -1]), st.builds(np.random.RandomState, st.just(0))
+    ),
+    "max_evaluations": st.integers(2, 15),
+    "verbose": st.booleans(),
+}
+ABOUT_ESTIMATOR = (
+    *ESTIMATOR,
+    "budget",
+    "temperature",
+    "n_groups",
+    "lam",
+    "ridge",
+    "n_jobs",
+    "theta0",
+    "value",
+    "lam_bounds",
+    "method",
+)
+
+
+def new_rows(data, columns):
+    x = np.array(data.draw(st.lists(odd.tame, min_size=2 * columns, max_size=2 * columns))).reshape(2, columns)
+    return odd.odd_table(data.draw, x)
+
+
+def limited(keywords):
+    """No more evaluations than an example has time for."""
+    keywords.setdefault("max_evaluations", 10)
+    if keywords["max_evaluations"] is None or isinstance(keywords["max_evaluations"], int | np.integer):
+        keywords["max_evaluations"] = min(keywords["max_evaluations"] or 10, 15)
+    return keywords
+
+
+@fuzz("regressor")
+@given(st.data())
+def test_distillation_regressor(data):
+    keywords = data.draw(odd.few_odd(ESTIMATOR | {"budget": BUDGETS}, most=1))
+    keywords.setdefault("budget", 3)
+    model = mb.DistillationRegressor(**limited(keywords))
+    with pytest.raises(NotFittedError):
+        model.predict(np.zeros((1, 3)))
+    parts = regression_tables(data.draw)
+    parts = parts if data.draw(st.booleans()) else parts[:2]
+    if fitted(model.fit, *parts, about=ABOUT_ESTIMATOR) is REFUSED:
+        return
+    look_at_result(model.result_, _sets_of(model), keywords["max_evaluations"])
+    assert np.isfinite(model.coef_).all()
+    assert np.isfinite(model.intercept_).all()
+    assert model.alpha_ > 0
+    assert model.support_.dtype == bool
+    X = new_rows(data, model.n_features_in_)
+    predicted = fitted(model.predict, X)
+    if predicted is not REFUSED:
+        assert np.isfinite(predicted).all()
+        assert not hasattr(X, "shape") or len(predicted) == X.shape[0]
+        assert fitted(model.score, np.zeros((2, model.n_features_in_)), np.zeros((2, *predicted.shape[1:]))) <= 1
+
+
+def _sets_of(model):
+    """Where the answer of an estimator lives: it keeps the answer, not the problem."""
+    result = model.result_
+    theta_set = SimpleNamespace(
+        shape=result.theta.shape,
+        violation=lambda theta: result.violation,
+        contains=lambda theta: bool(np.all((theta >= -1e-9) & (theta <= 1 + 1e-9))),
+    )
+    return SimpleNamespace(theta_set=theta_set, lam_set=SimpleNamespace(contains=lambda lam: bool(np.isfinite(lam).all())))
+
+
+@fuzz("classifier")
+@given(st.data())
+def test_distillation_classifier(data):
+    extra = {"budget": st.one_of(st.none(), BUDGETS), "temperature": st.one_of(odd.positive, st.just(3.0))}
+    keywords = limited(data.draw(odd.few_odd(ESTIMATOR | extra, most=1)))
+    model = mb.DistillationClassifier(**keywords)
+    parts = class_tables(data.draw)
+    parts = parts if data.draw(st.booleans()) else parts[:2]
+    if fitted(model.fit, *parts, about=ABOUT_ESTIMATOR) is REFUSED:
+        return
+    look_at_result(model.result_, _sets_of(model))
+    assert np.isfinite(model.coef_).all()
+    assert np.isfinite(model.intercept_).all()
+    X = new_rows(data, model.n_features_in_)
+    shares = fitted(model.predict_proba, X)
+    if shares is not REFUSED:
+        assert shares.shape[1] == len(model.classes_)
+        assert not hasattr(X, "shape") or len(shares) == X.shape[0]
+        np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+        predicted = fitted(model.predict, X)
+        assert np.isin(predicted, model.classes_).all()
+        assert fitted(model.score, X, predicted) == 1.0
+
+
+GROUP_ESTIMATOR = {
+    **ESTIMATOR,
+    "n_groups": st.integers(2, 4),
+    "lam": st.one_of(st.none(), st.just("cv"), odd.positive, odd.pairs),
+    "ridge": st.one_of(st.floats(1e-6, 1.0), odd.positive),
+    "n_jobs": st.just(1),
+}
+del GROUP_ESTIMATOR["alpha"]
+
+
+def long_tables(draw):
+    """One table with the task of each row."""
+    X, y, X_val, y_val = task_tables(draw)
+    try:
+        with odd.quiet():
+            flat = [np.concatenate([np.atleast_2d(t) for t in X]), np.concatenate([np.ravel(t) for t in y])]
+    except (TypeError, ValueError, IndexError):
+        return [X, y, X_val, y_val], {}
+    ids = draw(
+        st.sampled_from([list(range(3)), ["a", "b", "c"], [("a", 1), ("b", 2), 3], [1, 1.0, True], [None, 1, 2], [np.nan, 1, 2]])
+    )
+    tasks = [ids[i % 3] for i in range(len(flat[0]))]
+    return flat, {"tasks": draw(odd.mostly(st.just(tasks)))}
+
+
+@fuzz("group regressor")
+@given(st.data())
+def test_group_structure_regressor(kernels, data):
+    keywords = limited(data.draw(odd.few_odd(GROUP_ESTIMATOR, most=1)))
+    keywords.setdefault("n_groups", 2)
+    keywords.setdefault("n_jobs", 1)
+    model = mb.GroupStructureRegressor(**keywords)
+    parts, tasks = long_tables(data.draw) if data.draw(st.booleans()) else (task_tables(data.draw), {})
+    parts = parts if data.draw(st.booleans()) else parts[:2]
+    if fitted(model.fit, *parts, **tasks, about=ABOUT_ESTIMATOR) is REFUSED:
+        return
+    look_at_result(model.result_, _sets_of(model))
+    assert np.isfinite(model.coef_).all()
+    assert model.labels_.shape == (model.n_features_in_,)
+    X = parts[0] if data.draw(st.booleans()) else odd.shaped(data.draw, np.zeros((len(model.coef_), 2, model.n_features_in_)), 2)
+    predicted = fitted(model.predict, X, **tasks, about=("tasks",))
+    if predicted is not REFUSED:
+        assert all(np.isfinite(part).all() for part in predicted)
+        fitted(model.score, X, predicted, **tasks, about=("tasks",))
+        fitted(model.score, X, odd.shaped(data.draw, np.zeros(3), 2), **tasks, about=("tasks",))
+
+
+@fuzz("suggestions")
+@given(st.data())
+def test_suggest_n_groups(kernels, data):
+    parts = task_tables(data.draw)
+    candidates = data.draw(
+        odd.mostly(st.sampled_from([(2,), [2, 3], (2, 99), (99,), {2}, (1,), (), np.array([2, 3]), "23"]), one_in=3)
+    )
+    keywords = data.draw(odd.few_odd({"ridge": odd.positive, "method": st.just("top-k"), "random_state": odd.seeds}, most=1))
+    got = fitted(
+        mb.suggest_n_groups, *parts, candidates=candidates, max_evaluations=4, n_jobs=1, **keywords, about=ABOUT_ESTIMATOR
+    )
+    if got is not REFUSED:
+        assert got.suggested in got.candidates
+        assert np.isfinite(got.values).all()
+
+
+# Everything else.
+
+
+@fuzz("made data")
+@given(
+    odd.few_odd(
+        {
+            "groups": st.sampled_from(["equal", "inequal", "random"]),
+            "a": st.one_of(st.floats(-0.1, 1.1), odd.finite),
+            "n_tasks": st.integers(0, 4),
+            "n_samples": st.integers(1, 5),
+            "n_features": st.integers(0, 12),
+            "n_groups": st.integers(0, 5),
+            "noise": st.one_of(st.floats(0, 2), odd.finite),
+            "seed": odd.seeds,
+        }
+    )
+)
+def test_made_data(keywords):
+    keywords = {"n_tasks": 3, "n_samples": 4, "n_features": 8, "n_groups": 2} | keywords
+    made = tried(datasets.make_group_lasso, **keywords)
+    if made is not REFUSED:
+        assert np.isfinite(made.X).all()
+        assert np.isfinite(made.y).all()
+        assert made.theta.sum() == keywords["n_features"]
+        assert "\n" not in repr(made)
+
+
+@pytest.fixture(scope="module")
+def result():
+    theta_set = mb.Budget(6, 2)
+    problem = mb.FunctionProblem(Odd(theta_set, 0, 0, {}, "always", 0), theta_set)
+    return mb.relax_and_penalize(problem, seed=0, max_evaluations=60)
+
+
+def drawn(figure):
+    """Through the whole of matplotlib, not just put together."""
+    with warnings.catch_warnings():
+        # The fonts of a machine are not ours.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        figure.canvas.draw()
+
+
+@fuzz("figures")
+@given(st.data())
+def test_figures(result, data):
+    n = data.draw(st.integers(0, 6))
+    words = st.one_of(st.just(""), st.text(max_size=20), st.sampled_from(["$x_", "a\x00b", "\\frac", "x" * 500, "𝔘nicode ü"]))
+    kind = data.draw(st.sampled_from(["trace", "distance", "selection", "structure", "evolution"]))
+    if kind == "trace":
+        figure = tried(plot.trace, data.draw(st.one_of(st.just(result), st.just(result.trace), odd.oddities)), about=("start",))
+    elif kind == "distance":
+        steps = data.draw(st.one_of(odd.arrays((n,)), st.just(np.arange(float(n)))))
+        distance = data.draw(odd.arrays((n,), st.one_of(st.floats(0, 1), st.just(np.nan))))
+        curve = tried(plot.distance_curve, steps, distance, data.draw(odd.mostly(words)), data.draw(odd.mostly(words)))
+        figure = curve if curve is REFUSED else tried(plot.distance, curve)
+    elif kind == "selection":
+        mask = data.draw(odd.arrays((n,), st.sampled_from([0.0, 1.0])))
+        values = data.draw(st.one_of(st.none(), odd.arrays((n,))))
+        figure = tried(plot.selection, mask, values, data.draw(odd.mostly(words)))
+    elif kind == "structure":
+        theta = data.draw(odd.arrays((n, 2), st.floats(0, 1)))
+        names = data.draw(odd.mostly(st.one_of(st.none(), st.lists(words, min_size=n, max_size=n))))
+        marks = data.draw(odd.mostly(st.one_of(st.none(), st.lists(st.integers(-1, 9), min_size=n, max_size=n))))
+        figure = tried(plot.structure, theta, names, marks, data.draw(odd.mostly(words)))
+    else:
+        curves = ["validation", "validation_rounded", "n_selected", "integrality", "test", "test_rounded", "rmse"]
+        made = {name: odd.arrays((n,), st.one_of(odd.finite, st.sampled_from(odd.NOT_FINITE)), spoil=30) for name in curves}
+        made |= {"steps": st.just(np.arange(float(n))), "unit": words, "budget": st.integers(0, 9), "title": words}
+        it = tried(plot.Evolution, **{name: data.draw(strategy) for name, strategy in made.items()})
+        figure = it if it is REFUSED else tried(plot.evolution, it)
+    if figure is not REFUSED:
+        drawn(figure)
+
+
+PATHS = st.one_of(
+    st.sampled_from(["", ".", "/", "no/such/folder/file", "x" * 300, "a\x00b", b"bytes", Path("no such file"), "\udcff"]),
+    odd.oddities,
+)
+
+
+@fuzz("files")
+@given(st.data())
+def test_files(result, tmp_path_factory, data):
+    folder = tmp_path_factory.getbasetemp() / f"fuzz-{os.getpid()}"
+    folder.mkdir(exist_ok=True)
+    path = folder / "result"
+    kind = data.draw(st.sampled_from(["bytes", "archive", "path", "save", "data"]))
+    if kind == "bytes":
+        path.write_bytes(data.draw(st.binary(max_size=200)))
+        assert tried(mb.Result.load, path, about=(path.name,)) is REFUSED
+    elif kind == "archive":
+        names = st.sampled_from(["header", "theta", "lam", "trace_G", "x"])
+        members = data.draw(st.dictionaries(names, odd.arrays((2,), spoil=2), max_size=4))
+        out = io.BytesIO()
+        plain = {name: a for name, a in members.items() if isinstance(a, np.ndarray) and a.dtype != object}
+        np.savez(out, **{name: np.asarray(a) for name, a in plain.items()})
+        path.write_bytes(out.getvalue())
+        assert tried(mb.Result.load, path, about=(path.name,)) is REFUSED
+    elif kind == "path":
+        place = data.draw(PATHS)
+        assert tried(mb.Result.load, place, about=(os.path.basename(str(folder)),)) is REFUSED
+    elif kind == "save":
+        place = data.draw(PATHS)
+        # What is a name is written, in the folder of this test and not where the test was started.
+        if isinstance(place, str | bytes | Path):
+            place = os.path.join(os.fsencode(folder) if isinstance(place, bytes) else str(folder), place)
+        tried(result.save, place)
+    else:
+        place = data.draw(PATHS)
+        if place is not None:
+            tried(data.draw(st.sampled_from([datasets.load_blog, datasets.load_music])), place)
+
+
+CONSTRUCTORS = {
+    mb.Logarithmic: {"alpha": odd.positive},
+    mb.SpectralGradient: {"memory": st.integers(0, 9), "tol": odd.finite},
+    mb.ProjectedGradient: {"step_size": odd.finite, "step_size_lam": odd.finite, "tol": odd.finite},
+    mb.FrankWolfe: {"tol": odd.finite},
+    mb.Saga: {
+        "step_size": odd.finite,
+        "step_size_lam": odd.finite,
+        "batch": st.integers(0, 9),
+        "tol": odd.finite,
+        "memory_limit": st.integers(0, 99),
+    },
+    mb.StochasticGradient: {
+        "step_size": odd.finite,
+        "schedule": st.just("sqrt"),
+        "decay": odd.finite,
+        "batch": st.integers(0, 9),
+    },
+    mb.Implicit: {"solver": st.sampled_from(["auto", "cg"]), "tol": odd.finite, "max_steps": st.integers(0, 9)},
+    mb.Unrolled: {"q": st.integers(0, 9)},
+    mb.Minimise: {"max_steps": st.integers(0, 9), "newton": st.integers(-1, 9), "tol": odd.finite, "limit": odd.finite},
+    mb.FixedPoint: {"step": st.just(len), "max_steps": st.integers(0, 9), "tol": odd.finite, "limit": odd.finite},
+    mb.OwnSolver: {"solve": st.just(len), "tol": odd.finite, "limit": odd.finite},
+    mb.paper_settings: {
+        "experiment": st.sampled_from(["blog", "music", "groups"]),
+        "beta": st.one_of(st.none(), st.floats(0, 1), odd.finite),
+        "steps": st.one_of(st.none(), st.integers(100, 1000)),
+        "n_tasks": st.integers(0, 900),
+    },
+}
+FIRST = {mb.FixedPoint: {"step": len}, mb.OwnSolver: {"solve": len}, mb.paper_settings: {"experiment": "blog"}}
+
+
+@fuzz("settings")
+@given(st.data())
+def test_settings_and_records(result, data):
+    make = data.draw(st.sampled_from(list(CONSTRUCTORS)))
+    made = tried(make, **FIRST.get(make, {}) | data.draw(odd.few_odd(CONSTRUCTORS[make], most=1)))
+    if made is not REFUSED and make is mb.Logarithmic:
+        theta = np.array([0.0, 0.3, 0.5, 1.0])
+        assert 0 <= made.value(theta) < 10
+        assert np.isfinite(made.gradient(theta)).all()
+    if made is not REFUSED and make is mb.paper_settings:
+        assert 0 < made["beta"] < 1
+    numbers = st.one_of(odd.finite, st.sampled_from(odd.NOT_FINITE))
+    assert str(mb.Certificate(*(data.draw(numbers) for _ in range(4)), 3, 5, data.draw(numbers), data.draw(numbers)))
+    tried(result.trace.column, data.draw(odd.oddities), about=("column",))
+    parts = regression_tables(data.draw)
+    made = tried(
+        mb.paper_problem,
+        data.draw(odd.mostly(st.sampled_from(["blog", "groups"]))),
+        *parts,
+        **data.draw(odd.few_odd({"budget": BUDGETS, "seed": odd.seeds}, most=1)),
+        about=("alpha", "batch"),
+    )
+
+
+@fuzz("bilevel")
+@given(st.data())
+def test_bilevel(data):
+    from jax.flatten_util import ravel_pytree
+
+    def flat(w):
+        return ravel_pytree(w)[0]
+
+    keywords = {
+        "outer": st.just(lambda w, theta, lam: ((flat(w) - 1.0) ** 2).sum()),
+        "inner": st.just(lambda w, theta, lam: (theta.sum() + 1.0) * (flat(w) ** 2).sum() - flat(w).sum()),
+        "w0": st.one_of(st.just(0.0), odd.arrays((2,)), st.just({"a": 1.0, "b": [np.zeros(2)]})),
+        "theta_set": st.just(mb.Budget(3, 1)),
+        "lower": st.none(),
+    }
+    made = {name: data.draw(strategy) for name, strategy in keywords.items()}
+    spoiled = data.draw(st.sampled_from(["", "w0", *keywords, "lam_set", "hypergradient", "n_terms", "outer_terms"]))
+    if spoiled and spoiled != "w0":
+        made[spoiled] = data.draw(odd.oddities)
+    problem = tried(mb.bilevel, **made)
+    if problem is not REFUSED and np.size(made["w0"]) == 1:
+        got = tried(mb.relax_and_penalize, problem, seed=0, max_evaluations=4, starts=1, about=("value", "w0", "limit"))
+        if got is not REFUSED:
+            look_at_result(got, problem)
