@@ -4,6 +4,7 @@ Nothing is unpickled. Every member is checked (name, compression, size, checksum
 the header lists the arrays that must be there. Whatever is wrong with a file is an InvalidInput that names the file.
 """
 
+import errno
 import io
 import json
 import os
@@ -74,8 +75,10 @@ def read_archive(path: str | os.PathLike[str], kind: str, versions: tuple[int, .
             _check_listed(header["arrays"], arrays)
     except FileNotFoundError:
         raise InvalidInput(f"path must name a saved {kind}, got {name!r}, which is not there") from None
+    except IsADirectoryError:
+        raise InvalidInput(f"path must name a saved {kind}, got {name!r}, which is not a file") from None
     except OSError as error:
-        raise InvalidInput(f"{name!r} cannot be read ({error.strerror or error}); check the path and its permissions") from None
+        raise InvalidInput(f"path {name!r} cannot be read ({error.strerror or error}); check its permissions") from None
     except BROKEN as error:
         raise broken(name, kind, error) from None
     if found != kind:
@@ -99,7 +102,7 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise ValueError("not a regular file")
+        raise IsADirectoryError(errno.EISDIR, "not a file")
     return os.fdopen(handle, "rb")
 
 

@@ -297,7 +297,9 @@ CHANGED = {
     "one less": lambda x: np.asarray(x)[:-1] if np.ndim(x) else x,
     "none": lambda x: np.asarray(x)[:0] if np.ndim(x) else x,
     "one dimension more": lambda x: np.asarray(x)[..., None],
-    "one dimension less": lambda x: np.asarray(x).reshape(-1) if np.ndim(x) > 1 else (x[0] if np.size(x) else x),
+    "one dimension less": lambda x: (
+        np.asarray(x).reshape(-1) if np.ndim(x) > 1 else (np.asarray(x)[0] if np.ndim(x) and len(x) else x)
+    ),
     "ragged": lambda x: [[1.0], [2.0, 3.0]],
     "nothing": lambda x: None,
     "a number": lambda x: 0.5,

@@ -86,7 +86,7 @@ def with_duplicates(theta_set, copies, seed):
 
 
 @pytest.mark.parametrize("copies", [2, 3, 15])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(it, marks=pytest.mark.slow) for it in range(1, 5))])
 @pytest.mark.parametrize("kind", ["budget", "at most", "hypercube", "one-hot", "knapsack"])
 def test_exact_duplicates_end_binary_and_feasible(copies, seed, kind):
     size = 4 * copies
@@ -111,6 +111,7 @@ def test_a_whole_set_of_duplicates():
         assert theta_set.violation(result.theta) == 0
 
 
+@pytest.mark.slow
 def test_the_enumerated_optimum_on_tiny_instances():
     """At least 70 % with defaults; the share with one start is lower but not hopeless (figures: benchmarks/tiny_instances.py)."""
     instances = tiny_instances()[::4]
@@ -134,6 +135,7 @@ def answer_bits(seed: int) -> str:
     return hashlib.sha256(b"".join(parts)).hexdigest()
 
 
+@pytest.mark.slow
 def test_same_seed_same_bits_twice_and_in_two_processes():
     here = answer_bits(7)
     assert answer_bits(7) == here

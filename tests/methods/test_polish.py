@@ -122,6 +122,7 @@ def test_resumes_in_the_middle():
     np.testing.assert_array_equal(state.theta, polished(problem, start).theta)
 
 
+@pytest.mark.slow
 def test_default_answers_on_tiny_instances():
     """At least 90 % optimal, all feasible and one-move optimal by an independent count (all 200: benchmarks)."""
     instances = tiny_instances()[::5]
@@ -136,6 +137,7 @@ def test_default_answers_on_tiny_instances():
     assert found >= 0.9 * len(instances)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["budget", "one-hot", "hypercube", "spins"])
 def test_planted_optima_of_forty_variables(kind):
     found = 0

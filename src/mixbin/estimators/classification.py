@@ -132,7 +132,7 @@ class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
         split = X_val is None
         table, labels = validated(self, X, y, dtype=np.float64, ensure_min_samples=2 if split else 1)
-        with saying("y must hold classes"):
+        with saying("y must hold classes"), np.errstate(invalid="ignore"):
             check_classification_targets(labels)
         self.classes_, counts = np.unique(labels, return_counts=True)
         if len(self.classes_) < 2:

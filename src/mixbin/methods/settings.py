@@ -30,7 +30,7 @@ MANY_STARTS, SMALL = 8, 2_000
 POLISH_SMALL, POLISH_LARGE = 2_000, 200
 """``polish=True``: evaluations per start, at most, when theta has at most that many entries, and when it has more."""
 
-SMALLEST_EPSILON = 1e-150
+SMALLEST_EPSILON = 1e-100
 """1/eps, the weight of the penalty, must be a number that can be squared."""
 AT_RANDOM = "value and gradient at a random point"
 LOOK_SEED, COMBINATIONS = 20_240_917, 8

@@ -7,8 +7,8 @@ import numpy as np
 from mixbin import _validate as check
 from mixbin.penalties.base import Floats, Penalty
 
-SMALLEST, LARGEST = 1e-100, 1e100
-"""What alpha may be: its square must be a number."""
+SMALLEST, LARGEST = 1e-50, 1e50
+"""What alpha may be: its square, times the weight of the penalty, must be a number."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Logarithmic(Penalty):
     Parameters
     ----------
     alpha : float
-        From 1e-100 to 1e100; the smaller, the flatter in the middle.
+        From 1e-50 to 1e50; the smaller, the flatter in the middle.
     """
 
     alpha: float = 0.1

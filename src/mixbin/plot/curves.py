@@ -4,7 +4,7 @@ import textwrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mixbin import _validate as check
 from mixbin._validate import Floats
@@ -38,13 +38,28 @@ PURPLE = Look("#AA4A88", "-", "D")
 GREY = Look("0.45", "-", "o")
 """For the only curve of a panel, and for what curves are held against; readable on white and on black."""
 
+FARTHEST = 1e100
+LONGEST_TEXT = 300
+"""Letters of a title or label that are shown; a figure has room for no more."""
+
 
 def with_gaps(name: str, value: object, shape: tuple[int, ...]) -> Floats:
     """A curve of numbers, some of which may be missing or infinite."""
     raw = check.loose_array(name, value, f"an array of numbers of shape {shape}, one per step")
     if raw.dtype.kind not in "buif" or raw.shape != shape:
         raise check.fail(name, value, f"an array of numbers of shape {shape}, one per step")
-    return raw.astype(np.float64)
+    with np.errstate(over="ignore"):
+        y = raw.astype(np.float64)
+    # Matplotlib squares what it draws; further away is infinity to the eye.
+    return np.where(np.abs(y) > FARTHEST, np.copysign(np.inf, y), y)
+
+
+def checked_steps(steps: ArrayLike) -> Floats:
+    """The horizontal places of a curve."""
+    x = check.array("steps", steps, ndim=1)
+    if x.size and np.abs(x).max() > FARTHEST:
+        raise check.fail("steps", x, f"numbers of at most {FARTHEST:g}", "count in a larger unit")
+    return x
 
 
 def thin(y: Floats, most: int = MOST_POINTS, keep: NDArray[np.intp] | None = None) -> NDArray[np.intp]:
@@ -160,4 +175,5 @@ def _stripped(text: str) -> str:
 
 def wrapped(text: str, width: int) -> str:
     """Text in lines of at most ``width`` letters."""
-    return "\n".join(textwrap.wrap(str(text), width))
+    text = str(text)
+    return "\n".join(textwrap.wrap(text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…", width))

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from mixbin import _validate as check
 from mixbin._validate import Floats
-from mixbin.plot.curves import BLUE, limit, line, tidy, with_gaps, wrapped
+from mixbin.plot.curves import BLUE, checked_steps, limit, line, tidy, with_gaps, wrapped
 from mixbin.plot.figure import new_figure
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def distance_curve(steps: ArrayLike, distance: ArrayLike, title: str = "", unit:
     unit : str
         What is counted, the label of the horizontal axis.
     """
-    x = check.array("steps", steps, ndim=1)
+    x = checked_steps(steps)
     y = with_gaps("distance", distance, x.shape)
     if np.any(np.diff(x) < 0):
         raise check.fail("steps", x, "in the order they were made", "sort both arrays by steps")

@@ -41,7 +41,8 @@ def weighted_exchange_weight(on: Bools, g: Floats, b: Floats) -> float:
     g_on, b_on, g_off, b_off = g[on], b[on], g[~on], b[~on]
     w = 0.0
     while True:
-        i, j = np.argmax((g_on - w) / b_on), np.argmin((g_off + w) / b_off)
+        with np.errstate(over="ignore"):
+            i, j = np.argmax((g_on - w) / b_on), np.argmin((g_off + w) / b_off)
         better = float((g_on[i] * b_off[j] - g_off[j] * b_on[i]) / (b_on[i] + b_off[j]))
         if not better > w:
             return w

@@ -79,6 +79,7 @@ def project_knapsack(
     if r < least - rounding or (equality and r > most + rounding):
         must = f"from {least:g} to {most:g}" if equality else f"at least {least:g}"
         raise check.fail("capacity", r, f"{must}, what the bounds can reach", "change it or widen the bounds", InfeasibleSet)
+    _reach(scaled(b, r)[0], low, high)  # as the search sees them
     solution = solve_knapsack(a.ravel(), d, b, low, high, r, equality=equality)
     if not check.is_finite(solution):
         raise check.fail("metric", float(d.min()), "of a size with weights and a", "rescale one of them; their ratio overflows")

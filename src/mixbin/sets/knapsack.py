@@ -13,6 +13,8 @@ from mixbin.sets._weights import flip_weight, inverse, removal_weight, weighted_
 from mixbin.sets.base import BinarySet, Bools, Floats, Moves
 from mixbin.sets.kiwiel import solve_knapsack
 
+TINY = float(np.finfo(np.float64).tiny)
+"""Smaller numbers have fewer digits."""
 HEAVY, HEAVIEST = 1e17, 1e150
 """An entry of more than HEAVY times the capacity fits to less than rounding; its scaled weight counts as HEAVIEST at most."""
 
@@ -32,18 +34,20 @@ class Knapsack(BinarySet):
         self.weights = np.array(check.array("weights", weights, ndim=1))
         if self.weights.size == 0:
             raise check.fail("weights", self.weights, "an array with at least one entry")
-        if not self.weights.min() > 0.0:
+        if not self.weights.min() >= TINY:
             i = int(self.weights.argmin())
             remedy = "entries that cost nothing need no knapsack: leave them out and always take them"
-            raise check.fail("weights", float(self.weights[i]), f"positive, at index {i}", remedy)
+            raise check.fail("weights", float(self.weights[i]), f"positive, at least {TINY:.3g}, at index {i}", remedy)
         if not self.weights.max() < np.finfo(np.float64).max / self.weights.size:
             raise check.fail(
                 "weights", float(self.weights.max()), "of finite sum", "divide weights and capacity by the largest weight"
             )
         self.weights.flags.writeable = False
         self.capacity = check.real("capacity", capacity)
-        if self.capacity <= 0.0:
-            raise check.fail("capacity", capacity, "positive", "it must hold at least the smallest weight", InfeasibleSet)
+        if self.capacity < TINY:
+            raise check.fail(
+                "capacity", capacity, f"positive, at least {TINY:.3g}", "it must hold at least the smallest weight", InfeasibleSet
+            )
         self.shape = (self.weights.size,)
         self.exchange_key = self.weights
         # All but what is shown is computed from weights of at most 1, whose products neither overflow nor vanish. Entries so
@@ -53,7 +57,7 @@ class Knapsack(BinarySet):
             exponent = int(np.frexp(self.weights[self._light].max(initial=self.capacity / HEAVY))[1])
             scaled = np.ldexp(self.weights, -exponent)
             self._capacity = float(np.ldexp(self.capacity, -exponent))
-        self._weights = np.clip(scaled, np.finfo(np.float64).tiny, HEAVIEST)
+        self._weights = np.clip(scaled, TINY, HEAVIEST)
 
     @property
     def _limit(self) -> float:

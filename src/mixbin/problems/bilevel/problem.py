@@ -1,5 +1,6 @@
 """``bilevel``: two JAX functions and two sets, as a Problem. Compiled once; float64 inside, the user's JAX setting untouched."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -257,6 +258,13 @@ def _doubles(w0: Any) -> Any:
 def _scalar(name: str, function: Function, unravel: Callable[[Any], Any]) -> Function:
     """The function of the flat w, checked to return one real number."""
     import jax.numpy as jnp
+
+    try:
+        inspect.signature(function).bind(None, None, None)
+    except TypeError as error:
+        raise check.fail(name, function, f"a function of (w, theta, lam) ({error})", "let it take all three") from None
+    except ValueError:  # a function without a signature that Python can see
+        pass
 
     def checked(w: Any, theta: Any, lam: Any) -> Any:
         value = jnp.asarray(function(unravel(w), theta, lam))

@@ -134,7 +134,10 @@ def conjugate_gradients(
         if rs <= share * share * scale:
             break
         Hd = product(d)
-        a = rs / float(np.vdot(d, Hd))
+        curvature = float(np.vdot(d, Hd))
+        if not curvature > 0:  # the system is solved as far as float64 can tell
+            break
+        a = rs / curvature
         x += a * d
         r -= a * Hd
         s = precondition(r)

@@ -235,7 +235,7 @@ def _codes(y_val: ArrayLike, rows: int, classes: NDArray[Any]) -> Codes:
 def _unique(name: str, labels: NDArray[Any]) -> tuple[NDArray[Any], Codes]:
     try:
         classes, codes = np.unique(labels, return_inverse=True)
-    except TypeError:
+    except (TypeError, ValueError):
         raise check.fail(name, labels, "labels of one kind", "turn them into texts or whole numbers") from None
     return classes, codes
 
