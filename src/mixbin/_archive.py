@@ -63,7 +63,7 @@ def write_archive(
 
 def read_archive(path: str | os.PathLike[str], kind: str, versions: tuple[int, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Header and arrays of an archive of that ``kind`` in one of these format ``versions``; all else is refused by name."""
-    if not isinstance(path, (str, os.PathLike)):
+    if not isinstance(path, (str, os.PathLike)) or "\0" in os.fspath(path):
         raise fail("path", path, f"the name of a saved {kind}")
     name = shortened(os.fspath(path))
     try:

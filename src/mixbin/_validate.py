@@ -22,11 +22,15 @@ def shown(value: object) -> str:
     if isinstance(value, np.ndarray):
         return f"an array of shape {value.shape} and dtype {value.dtype}"
     try:
-        # One line, without the addresses of objects, which say nothing and differ from run to run.
-        text = re.sub(r" at 0x[0-9a-fA-F]+", "", " ".join(repr(value).split()))
+        text = one_line(repr(value))
     except Exception:  # a repr may raise anything
         text = f"a {type(value).__name__}"
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def one_line(text: str) -> str:
+    """A text on one line, without the addresses of objects, which say nothing and differ from run to run."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", " ".join(text.split()))
 
 
 def fail(name: str, value: object, must: str, remedy: str = "", error: type[InvalidInput] = InvalidInput) -> InvalidInput:

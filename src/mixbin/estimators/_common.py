@@ -40,8 +40,17 @@ def validated(estimator: Any, X: Any, *y: Any, **settings: Any) -> Any:
     for targets in y:
         (check.plain_table if settings.get("y_numeric") else check.unmasked)("y", targets)
     must = "X must be a table of numbers and y its targets" if y else "X must be a table of numbers with the columns of fit"
-    with saying(must):
+    with saying(must), np.errstate(over="ignore", invalid="ignore"):
         return validate_data(estimator, X, *y, **settings)
+
+
+def linear(table: Any, coef: NDArray[Any], intercept: Any) -> NDArray[Any]:
+    """What a linear model says of rows; rows so far away that it overflows are refused."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        out = np.asarray(table @ coef.T + intercept)
+    if not check.is_finite(out):
+        raise InvalidInput("X must have finite predictions, got entries so large that these overflow; rescale it as in fit")
+    return out
 
 
 class _WrongType(InvalidInput, TypeError):
@@ -55,9 +64,9 @@ def saying(must: str) -> Iterator[None]:
         yield
     except InvalidInput:
         raise
-    except (TypeError, ValueError) as error:
+    except Exception as error:  # whatever an object's own conversion raises
         kind = _WrongType if isinstance(error, TypeError) else InvalidInput
-        raise kind(f"{must}: {' '.join(str(error).split())}") from None
+        raise kind(f"{must}: {check.one_line(str(error))}") from None
 
 
 def check_both(X_val: object, y_val: object) -> None:

@@ -50,7 +50,7 @@ def layout(X: Any) -> Layout:
 def _ndim(entry: Any) -> int:
     try:
         return int(np.ndim(entry))
-    except ValueError:  # lists of different lengths
+    except Exception:  # lists of different lengths, or whatever an object's own conversion raises
         return -1
 
 

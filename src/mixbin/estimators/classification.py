@@ -12,7 +12,17 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from mixbin import _validate as check
 from mixbin._validate import Floats
 from mixbin.errors import InvalidInput
-from mixbin.estimators._common import ROUNDING, check_both, check_some_row, generator, saying, solve, split_rows, validated
+from mixbin.estimators._common import (
+    ROUNDING,
+    check_both,
+    check_some_row,
+    generator,
+    linear,
+    saying,
+    solve,
+    split_rows,
+    validated,
+)
 from mixbin.problems import SoftmaxDistillation
 
 POLISH = 50
@@ -173,7 +183,7 @@ class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """
         check_is_fitted(self)
         table = validated(self, X, reset=False, dtype=np.float64)
-        scores = np.asarray(table @ self.coef_.T + self.intercept_)
+        scores = linear(table, self.coef_, self.intercept_)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict_proba(self, X: ArrayLike) -> Floats:

@@ -13,7 +13,17 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from mixbin import _validate as check
 from mixbin._validate import Floats
 from mixbin.estimators import _dask
-from mixbin.estimators._common import ROUNDING, check_both, check_some_row, generator, saying, solve, split_rows, validated
+from mixbin.estimators._common import (
+    ROUNDING,
+    check_both,
+    check_some_row,
+    generator,
+    linear,
+    saying,
+    solve,
+    split_rows,
+    validated,
+)
 from mixbin.problems import RidgeDistillation
 
 Chosen = tuple[NDArray[np.intp], int, RidgeDistillation]
@@ -207,7 +217,7 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
             _dask.seen(self, X, reset=False)
             return _dask.predicted(X, self.coef_, self.intercept_)  # type: ignore[no-any-return]
         table = validated(self, X, accept_sparse="csr", reset=False, dtype=np.float64)
-        return np.asarray(table @ self.coef_.T + self.intercept_)
+        return linear(table, self.coef_, self.intercept_)
 
     def __sklearn_tags__(self) -> Any:
         """What scikit-learn asks of an estimator: this one takes sparse tables too."""

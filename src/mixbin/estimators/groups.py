@@ -245,9 +245,14 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
         predicted = self.predict(X, tasks)
         if isinstance(predicted, list):
             vectors = [check.array(f"y[{t}]", target, shape=p.shape) for t, (target, p) in enumerate(_pairs(y, predicted))]
-            return float(r2_score(np.concatenate(vectors), np.concatenate(predicted)))
-        targets = check.array("y", y, shape=predicted.shape, remedy="give every row one target")
-        return float(r2_score(targets.ravel(), predicted.ravel()))
+            targets, predicted = np.concatenate(vectors), np.concatenate(predicted)
+        else:
+            targets = check.array("y", y, shape=predicted.shape, remedy="give every row one target")
+        with np.errstate(over="ignore", invalid="ignore"):
+            score = float(r2_score(targets.ravel(), predicted.ravel()))
+        if not np.isfinite(score):
+            raise InvalidInput("y must have squares that fit in float64, got targets or predictions that overflow; rescale them")
+        return score
 
     def __sklearn_tags__(self) -> Any:
         """What scikit-learn asks of an estimator: this one takes one table per task too."""

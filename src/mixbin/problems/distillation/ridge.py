@@ -30,6 +30,8 @@ DEFAULT_ALPHA_RANGE = (1e-6, 1e2)
 """The range of alpha that None stands for, in units of the mean variance of the columns of X."""
 LARGEST_SQUARE = 1e120
 """Gradients are products of squares of columns, and are squared once more by solvers."""
+LARGEST_WEIGHT = 1e100
+"""Weights are at most 1; far beyond, their sums overflow."""
 MOST_PAIRS = 10**9
 """More exchanges than this are not all looked through: proving that none is left would take far longer than all before it."""
 FEW = 50
@@ -267,6 +269,8 @@ class RidgeDistillation:
         v = check.array("theta", theta, shape=self.theta_set.shape)
         if v.min() < 0:
             raise InvalidInput(f"theta must not be negative, got {v.min():g} at index {v.argmin()}; project it on theta_set")
+        if v.max() > LARGEST_WEIGHT:
+            raise InvalidInput(f"theta must be weights, got {v.max():g} at index {v.argmax()}; project it on theta_set")
         alpha = self._alpha(lam)
         if not v.any():
             return None
