@@ -7,6 +7,7 @@ import threading
 from hypothesis import settings
 
 settings.register_profile("mixbin", derandomize=True, deadline=None)
+settings.register_profile("quick", settings.get_profile("mixbin"), max_examples=25)
 settings.load_profile("mixbin")
 
 # A background job of a script ignores Ctrl-C, and so would every process that the tests start and interrupt.
@@ -21,5 +22,10 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    if "not slow" in config.getoption("markexpr"):
+        settings.load_profile("quick")
+    # With a worker for each core, threads of BLAS beside them wait for one another and burn the cores meanwhile.
+    if config.getoption("numprocesses", None):
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Read where the tests of tests/fuzz are made, before any of them runs.
     os.environ["MIXBIN_FUZZ"] = str(config.getoption("--fuzz"))

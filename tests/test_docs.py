@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -16,6 +17,7 @@ def example(name):
     return module
 
 
+@pytest.mark.slow
 def test_your_own_model(capsys):
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "your-own-model.md").read_text(), flags=re.S)
     assert len(code.splitlines()) < 40
@@ -26,12 +28,14 @@ def test_your_own_model(capsys):
     assert names["result"].theta[names["spoilt"]].sum() <= 3
 
 
+@pytest.mark.slow
 def test_label_cleaning():
     score, before, after, _ = example("label_cleaning").clean(0.3, seed=0, n_train=300, n_val=150)
     assert score > 0.85
     assert after > before
 
 
+@pytest.mark.slow
 def test_ridge_in_ten_lines():
     written, known = example("ridge_in_ten_lines").problems(rows=60, budget=6)
     theta, lam = known.theta_set.start(np.random.default_rng(0)), known.lam_set.start()

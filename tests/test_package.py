@@ -62,6 +62,7 @@ def test_docstring_examples(module):
         assert doctest.testmod(sys.modules[module]).failed == 0
 
 
+@pytest.mark.slow
 def test_the_readme_tells_the_truth(capsys):
     """Its first Python example runs as it stands, and its second on data of that shape."""
     readme = (Path(__file__).resolve().parent.parent / "README.md").read_text()

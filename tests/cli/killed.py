@@ -6,11 +6,16 @@ python -m tests.cli.killed KILL|INT EVALUATION ARGUMENTS...
 import os
 import signal
 import sys
+from dataclasses import replace
 
+import mixbin.cli.reproduce as reproduce
 import mixbin.cli.solving as solving
 import mixbin.reproduction.job as job
 from mixbin.cli import main
 from mixbin.problems import GroupLassoStructure, RidgeDistillation
+
+FEW = replace(job.QUICK, n_tasks=30)
+"""The size of reproductions that are ended: what is told of an end does not depend on it."""
 
 
 def end_at(problem, evaluation, sign):
@@ -31,5 +36,6 @@ if __name__ == "__main__":
         end_at(problem, int(moment), signal.Signals[f"SIG{sign}"])
     # Written at every step when killed, only at the end when interrupted.
     solving.CHECKPOINT_EVERY = job.CHECKPOINT_EVERY = 0.0 if sign == "KILL" else 1e6
+    reproduce.QUICK = FEW
     sys.argv = ["mixbin", *arguments]
     main()

@@ -1,8 +1,10 @@
 """``mixbin demo`` as a person and as a program meet it; its numbers computed again from the row numbers it prints, its folder."""
 
+import contextlib
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -63,12 +65,14 @@ def default(place):
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_parts_are_disjoint_and_complete(default):
     parts = [default[name] for name in ("train", "validation", "test")]
     assert [len(part) for part in parts] == [148, 147, 147]
     assert sorted(np.concatenate(parts)) == list(range(442))
 
 
+@pytest.mark.slow
 def test_every_method_reports(default):
     by_name = {line["method"]: line for line in default["methods"]}
     assert list(by_name) == METHODS
@@ -83,6 +87,7 @@ def test_every_method_reports(default):
         assert by_name[name]["evaluations"] <= by_name["penalize"]["evaluations"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_errors_are_those_of_ridge_trained_on_the_printed_rows(default, method):
     X, y = load_diabetes(return_X_y=True)
@@ -100,16 +105,19 @@ def test_errors_are_those_of_ridge_trained_on_the_printed_rows(default, method):
         np.testing.assert_allclose(line[f"{part}_rmse"], error, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_weights_of_the_relaxed_answer_use_the_budget(default):
     relax = next(line for line in default["methods"] if line["method"] == "relax")
     np.testing.assert_allclose(sum(relax["weights"]), default["budget"], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_penalize_finds_rows_that_matter(default):
     penalize = default["methods"][-1]
     assert penalize["test_rmse"] < default["random_rows_test_rmse"]
 
 
+@pytest.mark.ci
 def test_same_seed_same_numbers(default):
     again = summary("--seed", "0")
     default = json.loads(json.dumps(default))
@@ -123,14 +131,30 @@ def test_another_seed_splits_otherwise():
     assert not np.array_equal(load(0).train, load(1).train)
 
 
-def test_a_fixed_alpha_is_used_by_all():
+@pytest.mark.slow
+def test_a_fixed_alpha_is_used_by_all(monkeypatch):
+    @contextlib.contextmanager
+    def found(seed, out):
+        yield lambda: Planted(60, 24, 4, 1.0, 0.02, 0.01, 10, 1.0)
+
+    # The groups have no alpha.
+    monkeypatch.setattr("mixbin.cli.demo.finding_groups", found)
     got = summary("--budget", "5%", "--alpha", "1e-3")
     assert got["budget"] == 7
     assert {line["alpha"] for line in got["methods"]} == {1e-3}
 
 
-def test_table_in_a_pipe():
-    got = invoke(*QUICK)
+@pytest.fixture(scope="module")
+def toured(tmp_path_factory):
+    """One quick demo: where it was called, and what it said."""
+    place = tmp_path_factory.mktemp("toured")
+    with contextlib.chdir(place):
+        return place, invoke(*QUICK, "--out", "tour")
+
+
+@pytest.mark.slow
+def test_table_in_a_pipe(toured):
+    _, got = toured
     assert got.exit_code == 0
     assert got.stderr == ""
     assert "\x1b" not in got.stdout
@@ -194,6 +218,7 @@ def files(folder):
     return sorted(str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file())
 
 
+@pytest.mark.slow
 def test_the_pages_are_where_it_says(default, place):
     assert default["page"] == "mixbin-demo/index.html"
     expected = [f"{part}/{name}" for part, names in FOLDER.items() for name in names]
@@ -203,6 +228,7 @@ def test_the_pages_are_where_it_says(default, place):
         assert f"./{part}/report.html" in index
 
 
+@pytest.mark.slow
 def test_the_first_part_is_a_run_of_distill(default, place):
     """The command on its page gives the same rows."""
     folder = place / "mixbin-demo"
@@ -219,6 +245,7 @@ def test_the_first_part_is_a_run_of_distill(default, place):
     assert selected.tolist() == default["methods"][-1]["selected"]
 
 
+@pytest.mark.slow
 def test_the_planted_groups_are_found(default, place):
     found = default["groups"]
     assert (found["tasks"], found["features"], found["groups"]) == (60, 24, 4)
@@ -244,10 +271,12 @@ def test_an_error_of_the_second_part_is_passed_on(monkeypatch):
     assert got.stderr.count("\n") == 1
 
 
-def test_a_demo_replaces_only_a_demo():
-    got = invoke(*QUICK, "--out", "tour")
+@pytest.mark.slow
+def test_a_demo_replaces_only_a_demo(toured):
+    place, got = toured
     assert got.exit_code == 0, got.stderr
     assert "tour/index.html" in got.stdout
+    shutil.copytree(place / "tour", "tour")
     mine = Path("tour/diabetes/notes.txt")
     mine.write_text("mine")
     Path("tour/diabetes/selected.csv").write_text("old")

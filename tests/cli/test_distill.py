@@ -77,6 +77,12 @@ def retrained(out, weighted=False):
 # What it computes.
 
 
+@pytest.fixture(scope="module")
+def usual(files, tmp_path_factory):
+    """The run on the plain form of the table."""
+    return summary(files / "train.csv", "--target", "price", *QUICK, "--out", tmp_path_factory.mktemp("usual") / "run")
+
+
 @pytest.mark.parametrize(
     ("name", "target"),
     [
@@ -93,7 +99,7 @@ def retrained(out, weighted=False):
         ("train.parquet", "price"),
     ],
 )
-def test_every_kind_of_file_gives_the_same_rows(files, tmp_path, name, target):
+def test_every_kind_of_file_gives_the_same_rows(files, usual, tmp_path, name, target):
     got = summary(files / name, "--target", target, *QUICK, "--out", tmp_path / "run")
     assert (got["rows"], got["validation_rows"], got["test_rows"], got["budget"]) == (40, 10, None, 8)
     rows = pd.read_csv(tmp_path / "run" / "selected.csv")
@@ -101,8 +107,7 @@ def test_every_kind_of_file_gives_the_same_rows(files, tmp_path, name, target):
     assert rows.columns[0] == "row"
     np.testing.assert_array_equal(rows.to_numpy()[:, 1:], table.to_numpy()[rows["row"]])
     assert not set(rows["row"]) & set(got["validation_split"])
-    expected = summary(files / "train.csv", "--target", "price", *QUICK, "--out", tmp_path / "again")
-    assert got["methods"][-1]["validation_loss"] == expected["methods"][-1]["validation_loss"]
+    assert got["methods"][-1]["validation_loss"] == usual["methods"][-1]["validation_loss"]
     assert sorted(file.name for file in (tmp_path / "run").iterdir()) == FILES
 
 
@@ -283,7 +288,11 @@ def same(one, two):
     assert [{**line, "seconds": 0} for line in lines[0]] == [{**line, "seconds": 0} for line in lines[1]]
 
 
-@pytest.mark.parametrize(("sign", "evaluation"), [("KILL", 25), ("KILL", 90), ("INT", 25), ("INT", 90)])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("sign", "evaluation"),
+    [pytest.param("KILL", 25, marks=pytest.mark.ci), ("KILL", 90), ("INT", 25), pytest.param("INT", 90, marks=pytest.mark.ci)],
+)
 def test_resumes_to_what_an_uninterrupted_run_gives(everything, tmp_path, sign, evaluation):
     """At 25 penalize is under way, at 90 one of the baselines."""
     args, whole, _ = everything
@@ -518,6 +527,7 @@ def test_options_that_must_be_there(files, tmp_path, missing):
 # The real thing.
 
 
+@pytest.mark.ci
 def test_blog(tmp_path):
     """The paper's data as a user has it."""
     with zipfile.ZipFile(shared_file("BlogFeedback.zip")) as archive:

@@ -161,6 +161,7 @@ def test_the_picture_has_its_labels(everything):
         assert f">{text}</text>" in picture
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["whole", "bare"])
 def test_archive_and_folder_give_the_same(files, tmp_path, name):
     one = summary("--data", files / f"{name}.npz", "--n-groups", 3, *QUICK, "--out", tmp_path / "one")
@@ -308,7 +309,8 @@ def same(one, two):
     assert [{**line, "seconds": 0} for line in lines[0]] == [{**line, "seconds": 0} for line in lines[1]]
 
 
-@pytest.mark.parametrize(("sign", "evaluation"), [("KILL", 15), ("KILL", 60), ("INT", 15)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("sign", "evaluation"), [pytest.param("KILL", 15, marks=pytest.mark.ci), ("KILL", 60), ("INT", 15)])
 def test_resumes_to_what_an_uninterrupted_run_gives(everything, tmp_path, sign, evaluation):
     """At 15 penalize is under way, at 60 one of the baselines."""
     args, whole, _ = everything
@@ -332,6 +334,7 @@ def test_resumes_to_what_an_uninterrupted_run_gives(everything, tmp_path, sign, 
     assert sorted(file.name for file in out.iterdir()) == FILES
 
 
+@pytest.mark.slow
 def test_killed_while_the_files_are_written(everything, tmp_path, monkeypatch):
     args, whole, _ = everything
     out = tmp_path / "run"

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import mixbin as mb
 from mixbin.cli import app
 from mixbin.datasets.sources import Source
+from tests.cli.killed import FEW
 from tests.shared_data import DATA, shared_file
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,6 +42,7 @@ def quick_groups(tmp_path_factory):
     return got
 
 
+@pytest.mark.ci
 def test_on_groups_penalize_matches_the_oracle_at_every_setting(quick_groups):
     def means(table, method, measured):
         return [it["mean"] for it in cells(quick_groups, table, method=method, measured=measured)]
@@ -62,6 +64,7 @@ def quick_blog(tmp_path_factory):
     return got, out
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("budget", ["10 %", "20 %", "30 %"])
 def test_on_blog_penalize_beats_simple_and_top_k(quick_blog, budget):
     got, _ = quick_blog
@@ -73,6 +76,7 @@ def test_on_blog_penalize_beats_simple_and_top_k(quick_blog, budget):
     assert 253.05 < validation["mean"] < validation["published_mean"]
 
 
+@pytest.mark.ci
 def test_the_losses_are_those_of_the_rows_on_record(quick_blog):
     _, out = quick_blog
     data = mb.datasets.load_blog(DATA)
@@ -88,6 +92,7 @@ def test_the_losses_are_those_of_the_rows_on_record(quick_blog):
     np.testing.assert_allclose([ours["validation"], ours["test"], record["value"]], [validation, test, validation], rtol=1e-8)
 
 
+@pytest.mark.ci
 def test_the_excerpt_of_music_stands_under_its_own_name(quick_blog):
     got, out = quick_blog
     shared_file("YearPredictionMSD_random7000.csv.gz")
@@ -98,6 +103,7 @@ def test_the_excerpt_of_music_stands_under_its_own_name(quick_blog):
     assert "the full file is not in the folder that MIXBIN_DATA names" in (out / "table3.md").read_text()
 
 
+@pytest.mark.ci
 def test_the_evolutions_end_where_the_table_does(quick_blog):
     got, out = quick_blog
     drawn = {it["number"]: it["data"] for it in json.loads((out / "results.json").read_text())["figures"]}
@@ -117,7 +123,9 @@ def test_the_evolutions_end_where_the_table_does(quick_blog):
 KILLED = ["table4", "--jobs", "1", "--json"]
 
 
-def test_killed_in_the_middle_only_the_unfinished_is_computed(tmp_path):
+@pytest.mark.ci
+def test_killed_in_the_middle_only_the_unfinished_is_computed(tmp_path, monkeypatch):
+    monkeypatch.setattr("mixbin.cli.reproduce.QUICK", FEW)
     out = tmp_path / "out"
     command = [*KILLED, "--out", str(out)]
     killed = subprocess.run(
@@ -141,6 +149,7 @@ def test_killed_in_the_middle_only_the_unfinished_is_computed(tmp_path):
     assert shown.stderr == ""
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_how_to_go_on(tmp_path):
     command = [*KILLED, "--out", str(tmp_path)]
     got = subprocess.run(

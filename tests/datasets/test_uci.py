@@ -37,6 +37,7 @@ def blog():
     return mb.datasets.load_blog(shared_file("BlogFeedback.zip"))
 
 
+@pytest.mark.slow
 def test_blog_is_split_as_published(blog):
     assert (blog.X.shape, blog.X_val.shape, blog.X_test.shape) == ((52_397, 280), (6_535, 280), (1_089, 280))
     assert (blog.y.shape, blog.y_val.shape, blog.y_test.shape) == ((52_397,), (6_535,), (1_089,))
@@ -46,6 +47,7 @@ def test_blog_is_split_as_published(blog):
     assert repr(blog) == "RegressionData(blog: 52,397 training, 6,535 validation and 1,089 test rows, 280 features)"
 
 
+@pytest.mark.slow
 def test_the_anchor_of_the_published_run(blog):
     v = np.full(len(blog.y), 10_479 / 52_397)
     for X, y, anchor in ((blog.X_val, blog.y_val, 365.4181231), (blog.X_test, blog.y_test, 257.8363169)):
@@ -54,6 +56,7 @@ def test_the_anchor_of_the_published_run(blog):
         np.testing.assert_allclose(problem.evaluate(v, np.empty(0), gradient=False).value, anchor, rtol=0, atol=5e-8)
 
 
+@pytest.mark.slow
 def test_blog_from_the_unpacked_folder_named_by_the_variable(blog, tmp_path, monkeypatch):
     with zipfile.ZipFile(shared_file("BlogFeedback.zip")) as archive:
         archive.extractall(tmp_path)

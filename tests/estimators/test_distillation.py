@@ -336,6 +336,7 @@ def test_a_failed_fit_leaves_the_model_unfitted():
     assert not hasattr(model, "coef_")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [0.1, 0.2, 0.3])
 def test_penalize_is_at_least_as_good_as_rounding_on_the_music_excerpt(budget):
     """At a few evaluations; benchmarks/music.py has the whole runs, with test losses."""

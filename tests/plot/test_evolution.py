@@ -76,6 +76,7 @@ def curves_of(axes):
     }
 
 
+@pytest.mark.slow
 def test_the_panels_show_a_real_run(real):
     figure = evolution(real)
     assert [axes.get_title(loc="left") for axes in figure.axes[:5]] == PANELS
@@ -169,6 +170,7 @@ AWKWARD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", AWKWARD)
 def test_awkward_runs_can_be_read(kind):
     figure = evolution(AWKWARD[kind])

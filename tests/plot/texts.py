@@ -8,7 +8,8 @@ from matplotlib.text import Text
 
 def drawn_texts(figure: Figure) -> list[Text]:
     """All texts that are drawn, tick labels outside the view left out."""
-    figure.canvas.draw()
+    if figure.stale:
+        figure.canvas.draw()
     ticks, shown = set(), []
     for axes in figure.axes:
         for axis in (axes.xaxis, axes.yaxis):

@@ -117,8 +117,9 @@ def differences(problem, theta, lam, h=1e-5):
     return slopes(theta, lambda t: value(t, lam)), slopes(lam, lambda s: value(theta, s))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["auto", "unrolled"])
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", [pytest.param(it, marks=[pytest.mark.ci] * (it == "network")) for it in PROBLEMS])
 def test_hypergradient_against_central_differences(name, how):
     problem = made(name, how)
     assert isinstance(problem, Problem)
@@ -132,6 +133,7 @@ def test_hypergradient_against_central_differences(name, how):
     assert got.value == pytest.approx(problem.evaluate(theta, lam, gradient=False).value, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "how"), [("ridge", "cg"), ("ridge", "neumann"), ("projected", "neumann")])
 def test_all_linear_solvers_agree(name, how):
     direct, other = made(name, "auto"), made(name, how)
@@ -142,6 +144,7 @@ def test_all_linear_solvers_agree(name, how):
     assert b.info["linear_residual"] < 1e-7
 
 
+@pytest.mark.slow
 def test_it_is_ridge_distillation():
     known = mb.RidgeDistillation(X, Y, X_VAL, Y_VAL, budget=4, alpha=(1e-2, 1.0))
     problem = made("ridge", "auto")
@@ -163,6 +166,7 @@ def tasks():
     return A, np.einsum("tnp,tp->tn", A, coef) + 0.1, A_val, np.einsum("tnp,tp->tn", A_val, coef)
 
 
+@pytest.mark.ci
 def test_it_is_group_lasso_structure():
     """With the norm smoothed a little, minimised by BFGS; and the published steps as a map, unrolled."""
     A, b, A_val, b_val = tasks()
@@ -205,6 +209,7 @@ def test_it_is_group_lasso_structure():
         np.testing.assert_allclose(got.grad_lam, expected.grad_lam, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "lower",
     [
@@ -228,6 +233,7 @@ def test_other_lower_levels_give_the_same(lower):
     assert b.info["lower_converged"] == 1.0
 
 
+@pytest.mark.slow
 def test_evaluate_is_pure_warm_and_compiled_once():
     problem = mb.bilevel(ridge_outer, ridge_inner, W0, **RIDGE)
     theta, lam = point(problem)
@@ -249,6 +255,7 @@ def test_evaluate_is_pure_warm_and_compiled_once():
     assert problem.n_compiled == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wide", [False, True])
 def test_float64_inside_and_the_users_setting_outside(wide):
     before = jax.config.jax_enable_x64
@@ -265,6 +272,7 @@ def test_float64_inside_and_the_users_setting_outside(wide):
         jax.config.update("jax_enable_x64", before)
 
 
+@pytest.mark.slow
 def test_terms_of_a_finite_sum():
     X_all, y_all = jnp.asarray(X_VAL), jnp.asarray(Y_VAL)
 
@@ -285,6 +293,7 @@ def test_terms_of_a_finite_sum():
     assert result.theta.sum() == 4
 
 
+@pytest.mark.slow
 def test_a_lower_level_that_does_not_converge():
     short = mb.Minimise(DESCENT, max_steps=3, newton=0, limit=10.0)
     problem = mb.bilevel(ridge_outer, ridge_inner, W0, lower=short, **RIDGE)
@@ -338,6 +347,7 @@ def test_bad_arguments(call, message):
         call()
 
 
+@pytest.mark.slow
 def test_without_jax_the_package_works_and_bilevel_says_what_to_install():
     code = (
         "import sys\n"

@@ -4,6 +4,7 @@ import logging
 import os
 import signal
 import threading
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import dask
@@ -24,12 +25,18 @@ CHUNKS = (3_000, 12_000, 7_000, 1_397, 20_000, 5_000, 4_000)
 SMALL = (17, 1, 40, 30, 2, 60, 50)
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    """Two worker processes, with a BLAS thread each, as Dask starts them."""
+@contextmanager
+def workers(n):
+    """A cluster of ``n`` worker processes, with a BLAS thread each as Dask starts them, and a client of it."""
     from distributed import Client, LocalCluster
 
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as made, Client(made) as client:
+    with LocalCluster(n_workers=n, threads_per_worker=1, dashboard_address=":0") as made, Client(made) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with workers(2) as client:
         yield client
 
 
@@ -79,8 +86,8 @@ def blog():
     return mb.datasets.load_blog(shared_file("BlogFeedback.zip"))
 
 
-def recorded(m, n=50):
-    """Weights as a run meets them: all rows with weight, few rows with weight, whole blocks without, binary."""
+def recorded(m, n):
+    """Weights as a run meets them: all rows with weight, few rows with weight, whole blocks without, binary; in fives."""
     rng = np.random.default_rng(50)
     ends = np.cumsum(CHUNKS)
     for k in range(n):
@@ -124,27 +131,30 @@ def test_gradient_against_central_differences(made):
         assert grad[i] == pytest.approx(difference / 2e-5, rel=1e-5, abs=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Sending large graph")  # of arrays in this process: users have files
-def test_blog_at_fifty_points(blog, scheduler):
+@pytest.mark.parametrize("points", [5, pytest.param(50, marks=pytest.mark.ci)])
+def test_blog_at_many_points(blog, scheduler, points):
     keywords = {"budget": 0.1, "alpha": 100.0}
     plain = mb.RidgeDistillation(blog.X, blog.y, blog.X_val, blog.y_val, **keywords)
     problem = mb.RidgeDistillation(*arrays(blog.X, blog.y, CHUNKS), blog.X_val, blog.y_val, **keywords)
-    for v in recorded(len(blog.y)):
+    for v in recorded(len(blog.y), points):
         expected, got = plain.evaluate(v, NO_LAM), problem.evaluate(v, NO_LAM)
         assert got.value == pytest.approx(expected.value, rel=1e-9)
         gap = np.linalg.norm(got.grad_theta - expected.grad_theta)
         assert gap <= 1e-9 * np.linalg.norm(expected.grad_theta)
 
 
+@pytest.mark.slow
 def test_a_run_gives_the_rows_of_the_same_blocks(scheduler, made):
     local = mb.RidgeDistillation(made.X, made.y, *made.validation, budget=20, chunks=SMALL)
     problem = mb.RidgeDistillation(*made.dask, *made.validation, budget=20)
-    expected, got = (mb.relax_and_penalize(it, seed=0, max_evaluations=100) for it in (local, problem))
+    expected, got = (mb.relax_and_penalize(it, seed=0, max_evaluations=50) for it in (local, problem))
     np.testing.assert_array_equal(got.theta, expected.theta)
     assert got.value == expected.value
     assert got.lam == expected.lam
     assert got.certificate == expected.certificate
-    plain = mb.relax_and_penalize(mb.RidgeDistillation(made.X, made.y, *made.validation, budget=20), seed=0, max_evaluations=100)
+    plain = mb.relax_and_penalize(mb.RidgeDistillation(made.X, made.y, *made.validation, budget=20), seed=0, max_evaluations=50)
     assert got.value <= 1.001 * plain.value
 
 
@@ -215,6 +225,7 @@ def test_passes(made):
     assert seen[2:] == [("taken", [0, 3, 6])]
 
 
+@pytest.mark.slow
 def test_the_search_stays_among_fetched_rows(made, monkeypatch):
     """Few rows are fetched, and the certificate speaks of the exchanges between these."""
     from mixbin.problems.distillation import ridge
@@ -277,6 +288,7 @@ def test_what_several_blocks_need_is_made_once_a_pass(made, scheduler, monkeypat
     assert got.value == pytest.approx(plain.evaluate(np.ones(200), NO_LAM).value, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_blocks_in_a_task_do_not_change_the_bits(made, cluster, monkeypatch):
     """Neither of sums nor of what is passed on block by block."""
     monkeypatch.setattr(dask_rows, "FITS", 1e-9)
@@ -366,64 +378,58 @@ def test_the_tree_has_one_order():
 # Workers and schedulers that are lost.
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed(made):
-    from distributed import Client, LocalCluster
-
     problem = mb.RidgeDistillation(made.X, made.y, *made.validation, budget=20, alpha=0.01, chunks=SMALL)
-    expected = mb.relax_and_penalize(problem, seed=0, max_evaluations=80)
+    expected = mb.relax_and_penalize(problem, seed=0, max_evaluations=40)
     killed = []
 
     def kill(event):
-        if event.n_evaluations > 20 and not killed:
+        if event.n_evaluations > 10 and not killed:
             killed.append(next(iter(client.run(os.getpid).values())))
             # In the middle of what follows.
             threading.Timer(0.02, os.kill, (killed[0], signal.SIGKILL)).start()
 
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as made_here, Client(made_here) as client:
+    with workers(2) as client:
         with dask.config.set(scheduler=client):
             problem = mb.RidgeDistillation(*made.dask, *made.validation, budget=20, alpha=0.01)
-        got = mb.relax_and_penalize(problem, seed=0, max_evaluations=80, callbacks=[kill])
+        got = mb.relax_and_penalize(problem, seed=0, max_evaluations=40, callbacks=[kill])
     assert killed
     np.testing.assert_array_equal(got.theta, expected.theta)
     assert got.value == expected.value
 
 
+@pytest.mark.slow
 def test_blocks_under_which_workers_die(made):
     """As for want of memory: an error that says so, not one of Dask's own."""
-    from distributed import Client, LocalCluster
-
     X = made.dask[0].map_blocks(lambda block: os._exit(1), dtype=float, meta=made.X[:0])
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as made_here,
-        Client(made_here) as client,
+        workers(1) as client,
         dask.config.set(scheduler=client),
         pytest.raises(mb.ClusterLost, match="died again and again under the same blocks, perhaps for want of memory; give them"),
     ):
         mb.RidgeDistillation(X, made.dask[1], *made.validation, budget=20, alpha=0.01)
 
 
-def test_a_scheduler_that_is_lost(made, tmp_path):
-    """A clear error; the same call goes on from the checkpoint on a new cluster."""
-    from distributed import Client, LocalCluster
-
-    keywords = {"seed": 0, "max_evaluations": 60, "checkpoint": tmp_path / "run.checkpoint", "checkpoint_every": 0.0}
+@pytest.mark.slow
+def test_a_scheduler_that_is_lost(made, cluster, tmp_path):
+    """A clear error; the same call goes on from the checkpoint on another cluster."""
+    keywords = {"seed": 0, "max_evaluations": 30, "checkpoint": tmp_path / "run.checkpoint", "checkpoint_every": 0.0}
     problem = mb.RidgeDistillation(made.X, made.y, *made.validation, budget=20, alpha=0.01, chunks=SMALL)
-    expected = mb.relax_and_penalize(problem, seed=0, max_evaluations=60)
+    expected = mb.relax_and_penalize(problem, seed=0, max_evaluations=30)
 
     def build(client):
         with dask.config.set(scheduler=client):
             return mb.RidgeDistillation(*made.dask, *made.validation, budget=20, alpha=0.01)
 
     def lose(event):
-        if event.n_evaluations > 20:
-            lost.close()
+        if event.n_evaluations > 10:
+            client.cluster.close()
 
-    lost = LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0")
-    with Client(lost) as client, pytest.raises(mb.ClusterLost, match=r"scheduler at tcp://.* is lost; start a cluster"):
+    with workers(1) as client, pytest.raises(mb.ClusterLost, match=r"scheduler at tcp://.* is lost; start a cluster"):
         mb.relax_and_penalize(build(client), callbacks=[lose], **keywords)
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as new, Client(new) as client:
-        got = mb.relax_and_penalize(build(client), **keywords)
+    got = mb.relax_and_penalize(build(cluster), **keywords)
     assert got.n_evaluations == expected.n_evaluations
     np.testing.assert_array_equal(got.theta, expected.theta)
 
@@ -443,7 +449,8 @@ def bad_inputs():
     X, y, *_ = data()
     table, target = arrays(X, y)
     even = arrays(X, y, (10,) * 20)
-    frame = dd.from_pandas(pd.DataFrame({"a": y, "b": ["text"] * 200, "y": y}), npartitions=4)
+    numbers = ["a", "c", "d", "e", "f"]
+    frame = dd.from_pandas(pd.DataFrame(dict.fromkeys(numbers, y) | {"b": ["text"] * 200, "y": y}), npartitions=4)
     other = dd.from_pandas(pd.DataFrame({"y": y}), npartitions=2)
     uneven = frame[frame["a"] > frame["a"].mean()]
     known = table[:, :3].map_blocks(lambda block: block, dtype=float, meta=X[:0])
@@ -453,7 +460,7 @@ def bad_inputs():
     swapped = da.from_array(y, chunks=((1, 17, *SMALL[2:]),))
     yield "sizes", table, swapped, "same blocks, got 17 and 1 rows in block 0"
     yield "partitions", frame[["a"]], other["y"], "same blocks, got 4 and 2 blocks; make them from the same partitions"
-    yield "filtered", uneven[["a"] * 5], frame["y"], r"same blocks, got \d+ and 50 rows in block 0"
+    yield "filtered", uneven[numbers], frame["y"], r"same blocks, got \d+ and 50 rows in block 0"
     yield "columns", table.rechunk({1: 2}), target, r"all its columns in each block, got 3 blocks.*X\.rechunk\(\{1: -1\}\)"
     nan = even[0].map_blocks(with_nan, dtype=float, meta=X[:0])
     yield "nan", nan, even[1], "block 17 of X and y: X must be finite, got nan in its row 3, column 0"
@@ -462,7 +469,7 @@ def bad_inputs():
     yield "text", frame[["a", "b"]], frame["y"], "X must hold numbers, got column 'b' of dtype"
     yield "text y", frame[["a"]], frame["b"], "y must hold numbers, got its entries of dtype"
     yield "objects", table.astype(object), target, "X must hold numbers, got its entries of dtype object"
-    nothing = frame[["a"] * 5][frame["a"] > 1e9]
+    nothing = frame[numbers][frame["a"] > 1e9]
     yield "no rows", nothing, frame["y"][frame["a"] > 1e9], "X must have rows, got 4 blocks without any"
     yield "y in memory", table, y, r"y must be a Dask array or series.*dask\.array\.from_array\(y, chunks=X\.chunks\[0\]\)"
     yield "X in memory", X, target, "X must be a Dask array .* where y is one of Dask, got ndarray"

@@ -118,6 +118,7 @@ def test_hypergradient_at_published_size():
         assert got.grad_lam == pytest.approx(slope, rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", THETAS)
 @pytest.mark.parametrize("lam", [0.01, 0.1, 0.5])
 def test_models_reach_the_minimum_of_an_independent_solver(kind, lam):

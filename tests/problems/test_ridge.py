@@ -126,6 +126,7 @@ def test_rows_far_from_the_others_keep_their_digits():
     assert np.linalg.norm(coef - reference.coef_) <= 1e-8 * np.linalg.norm(reference.coef_)
 
 
+@pytest.mark.slow
 def test_published_anchor_on_blog_data():
     """First iterate of the published run, on validation and on test (SPEC section 3)."""
     with zipfile.ZipFile(shared_file("BlogFeedback.zip")) as archive:

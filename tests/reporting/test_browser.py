@@ -209,6 +209,7 @@ def test_runs_are_reached_from_the_index(browser, runs):
     assert browser.run("typeof window.hacked") == "undefined"
 
 
+@pytest.mark.slow
 def test_many_rows(browser, tmp_path):
     """50,000 selected rows: the page stays small, shows the first, and has the numbers of all."""
     names = [f"measure {i}" for i in range(8)]

@@ -74,6 +74,7 @@ def test_no_address_of_another_place(runs, name):
     assert not re.search(r"url\((?!#f\d)", text)
 
 
+@pytest.mark.slow
 def test_a_page_written_later_is_the_same(runs, tmp_path):
     for name in ("rows", "javascript:alert(1)", "paper"):
         copy = tmp_path / name

@@ -51,6 +51,7 @@ def uninterrupted(tmp_path_factory):
     return runs.record(SMALL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_events", [3, 40, 75, 110])
 def test_an_interrupted_job_gives_the_record_of_an_uninterrupted_one(tmp_path, monkeypatch, uninterrupted, n_events):
     runs = Runs(tmp_path)
@@ -66,6 +67,7 @@ def test_an_interrupted_job_gives_the_record_of_an_uninterrupted_one(tmp_path, m
     assert not (runs.unfinished / SMALL.name).exists()
 
 
+@pytest.mark.slow
 def test_the_events_of_the_resumed_part_are_recorded_once(uninterrupted):
     steps = [point["step"] for point in uninterrupted["distances"]]
     assert steps == sorted(set(steps))

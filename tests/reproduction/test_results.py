@@ -45,6 +45,7 @@ def test_groups_match_the_oracle():
         np.testing.assert_allclose(ours, oracle, rtol=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("folder", "name"), [("default", "blog-10-run0"), ("default", "blog-30-run3"), ("paper", "blog-20-run0")]
 )

@@ -200,6 +200,7 @@ PATIENCE = {"frank-wolfe": (1_000, 1e-2), "saga": (200, 1e-5), "saga, blocks": (
 """Steps and tolerance; Frank-Wolfe converges slowly inside faces."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VARIANTS)
 def test_finds_the_stationary_point_of_a_convex_problem(name):
     """First-order optimality in theta and lam, measured with a unit step."""
