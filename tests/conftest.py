@@ -7,7 +7,7 @@ import threading
 from hypothesis import settings
 
 settings.register_profile("mixbin", derandomize=True, deadline=None)
-settings.register_profile("quick", settings.get_profile("mixbin"), max_examples=25)
+settings.register_profile("quick", settings.get_profile("mixbin"), max_examples=10)
 settings.load_profile("mixbin")
 
 # A background job of a script ignores Ctrl-C, and so would every process that the tests start and interrupt.

@@ -20,6 +20,7 @@ def shown(console):
     return console.file.getvalue()
 
 
+@pytest.mark.slow
 def test_display_shows_stage_epsilon_value_distance_and_rate():
     console = terminal(200)
     display = mb.ProgressDisplay("rows", console)

@@ -263,6 +263,7 @@ def test_what_is_told_of_the_groups_follows_the_numbers(index, words):
     assert words in told(Planted(60, 24, 4, index, 0.02, 0.01, 10, 1.0))
 
 
+@pytest.mark.slow
 def test_an_error_of_the_second_part_is_passed_on(monkeypatch):
     monkeypatch.setitem(PLANTED, "n_groups", 1)
     got = invoke(*QUICK, "--json")

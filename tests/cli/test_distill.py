@@ -83,6 +83,7 @@ def usual(files, tmp_path_factory):
     return summary(files / "train.csv", "--target", "price", *QUICK, "--out", tmp_path_factory.mktemp("usual") / "run")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "target"),
     [

@@ -298,6 +298,7 @@ def test_bad_files(tmp_path, name, table, message):
     assert re.search(message, got.stderr), got.stderr
 
 
+@pytest.mark.slow
 def test_bad_options(folder, tmp_path, monkeypatch):
     def complaint(*args):
         got = invoke(*args, "--out", tmp_path / "run")

@@ -93,6 +93,7 @@ def labels(out):
 # What it computes.
 
 
+@pytest.mark.slow
 def test_all_methods(everything):
     _, out, got = everything
     lines = {line["method"]: line for line in got["methods"]}
@@ -202,6 +203,7 @@ def test_tasks_of_different_sizes_and_orders_of_columns(tmp_path):
     assert list(pd.read_csv(tmp_path / "run" / "coef.csv")["task"]) == list(range(30))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("truth", ["theta", "labels", "coef", "all"])
 def test_the_truth_of_an_archive(tmp_path, truth):
     data = made()
@@ -220,6 +222,7 @@ def test_the_truth_of_an_archive(tmp_path, truth):
     assert ("spectral" in text) == (truth in ("coef", "all"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["top-k", "relax", "simple"])
 def test_one_baseline_alone(tmp_path, method):
     out = tmp_path / "run"

@@ -26,6 +26,8 @@ from mixbin.cli.distill import Options
 from mixbin.cli.parquet_folder import PieceRows, open_folder
 from mixbin.errors import InvalidInput
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ["a", "b", "c", "price"]
 # Few evaluations: the files are under test, not the methods.

@@ -14,6 +14,7 @@ from mixbin.errors import InvalidInput
 QUICK = mb.DistillationClassifier(random_state=0, max_evaluations=40)
 
 
+@pytest.mark.slow
 @parametrize_with_checks([QUICK, mb.DistillationClassifier(budget=0.5, random_state=0, max_evaluations=20)])
 def test_scikit_learn(estimator, check):
     check(estimator)

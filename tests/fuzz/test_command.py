@@ -17,6 +17,8 @@ from mixbin.cli import app
 from tests.fuzz.amount import amount, derandomized
 from tests.fuzz.strategies import in_time
 
+pytestmark = pytest.mark.slow
+
 NUMBERS = [
     "0",
     "1",

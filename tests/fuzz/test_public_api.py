@@ -22,6 +22,8 @@ from tests.fuzz.amount import amount, derandomized
 from tests.fuzz.strategies import REFUSED, tried
 from tests.instances import finite_sum
 
+pytestmark = pytest.mark.slow
+
 SHARES = {
     "set constructors": (60, 0.09),
     "set methods": (60, 0.18),

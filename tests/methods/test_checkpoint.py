@@ -17,6 +17,7 @@ from tests.methods import killed
 
 ROOT = Path(__file__).resolve().parents[2]
 SOLVERS = ["spectral", "saga"]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)
@@ -66,14 +67,15 @@ def start_and_kill():
         server.stdin.close()
 
 
-def test_killed_at_twenty_random_moments(whole, start_and_kill, tmp_path):
-    """At least three in each phase, and some in the middle of writing."""
+@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.ci), 4])
+def test_killed_at_random_moments(whole, every, start_and_kill, tmp_path):
+    """Twenty, or one in each phase and one in the middle of writing."""
     solver, result, phases = whole
     rng = np.random.default_rng(11)
     moments = [int(i) for phase in killed.PHASES for i in rng.choice(phases[phase], 4, replace=False)]
     moments += [f"write:{i}" for i in (1, *rng.integers(2, 40, size=3))]
     assert len(moments) == 20
-    for i, moment in enumerate(moments):
+    for i, moment in enumerate(moments[::every]):
         path = tmp_path / f"{i}.checkpoint"
         start_and_kill(solver, path, moment)
         assert bits(killed.run(solver, path, checkpoint_every=1e6)) == bits(result), moment
@@ -81,14 +83,15 @@ def test_killed_at_twenty_random_moments(whole, start_and_kill, tmp_path):
         path.unlink()
 
 
-def test_a_function_killed_at_forty_random_moments(start_and_kill, tmp_path):
-    """A problem without a fingerprint: at any evaluation, and in the middle of writing."""
+@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.ci), 8])
+def test_a_function_killed_at_random_moments(every, start_and_kill, tmp_path):
+    """A problem without a fingerprint, killed forty times or five: at any evaluation, and in the middle of writing."""
     result, phases = run_and_phases("spectral", "function")
     rng = np.random.default_rng(12)
     # The evaluation by which the problem is recognised comes before all others.
     last = sum(map(len, phases.values())) + 1
     moments = [*rng.choice(np.arange(1, last + 1), 32, replace=False), *(f"write:{i}" for i in rng.integers(1, 60, size=8))]
-    for i, moment in enumerate(moments):
+    for i, moment in enumerate(moments[::every]):
         path = tmp_path / f"{i}.checkpoint"
         start_and_kill("spectral", path, moment, "function")
         assert bits(killed.run("spectral", path, problem="function", checkpoint_every=1e6)) == bits(result), moment

@@ -28,7 +28,7 @@ SETS = [
 
 @pytest.mark.parametrize("theta_set", SETS, ids=repr)
 @pytest.mark.parametrize("kind", ["convex", "concave", "indefinite"])
-@pytest.mark.parametrize("n_lam", [0, 2])
+@pytest.mark.parametrize("n_lam", [0, pytest.param(2, marks=pytest.mark.slow)])
 def test_answer_is_binary_feasible_and_its_value_true(theta_set, kind, n_lam):
     problem = quadratic(theta_set, 3, kind, n_lam)
     result = mb.relax_and_penalize(problem, seed=0)

@@ -159,6 +159,7 @@ def test_polish_off_and_with_a_number():
     assert some.certificate.moves_tried <= 7
 
 
+@pytest.mark.slow
 def test_lam_follows_the_polished_theta():
     for seed in range(4):
         problem = quadratic(mb.Budget(14, 5), seed, n_lam=2)

@@ -63,6 +63,7 @@ def test_shares_of_all_and_of_the_selected(kind):
         np.testing.assert_array_equal(got.low[1:], got.high[:-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", AWKWARD)
 def test_selections_can_be_read(kind):
     x = AWKWARD[kind]

@@ -223,6 +223,7 @@ def test_positive_values_over_decades_have_a_log_axis():
     assert (axes.get_yscale(), axes.get_ylabel()) == ("log", "G (log scale)")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "G",
     [

@@ -47,7 +47,7 @@ def _threads():
         yield
 
 
-@pytest.fixture(params=["threads", "processes"])
+@pytest.fixture(params=["threads", pytest.param("processes", marks=pytest.mark.slow)])
 def scheduler(request):
     """The threads of this process, or the cluster."""
     if request.param == "processes":
@@ -241,6 +241,7 @@ def test_the_search_stays_among_fetched_rows(made, monkeypatch):
     assert mb.certify(problem, result.theta).one_move_optimal is not None
 
 
+@pytest.mark.slow
 def test_kept_or_read_anew(made, cluster, caplog, monkeypatch):
     """What fits half of the cluster's memory is kept; the user is told which."""
     reads = []

@@ -101,6 +101,7 @@ def test_rows_of_both_parts_are_put_together_task_by_task():
     np.testing.assert_array_equal(whole.y[17:34], np.concatenate([data.y[1], data.y_val[1, :5]]))
 
 
+@pytest.mark.slow
 def test_large_groups_are_found_where_the_training_rows_alone_do_not_tell():
     """Groups of 33 and 20 features with 20 rows a task."""
     data = mb.datasets.make_group_lasso("random", 0.3, seed=5)

@@ -14,7 +14,10 @@ from tests.reporting import folders
 from tests.reporting.browser import CHROMIUM, Browser
 from tests.reporting.folders import HOSTILE, TARGET
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium, which .ci/run installs")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="needs Debian's chromium, which .ci/run installs"),
+    pytest.mark.slow,
+]
 
 PAGES = ["rows/report.html", "javascript:alert(1)/report.html", "paper/report.html", "index.html"]
 COLUMNS = ["row", *HOSTILE, TARGET]
@@ -209,7 +212,6 @@ def test_runs_are_reached_from_the_index(browser, runs):
     assert browser.run("typeof window.hacked") == "undefined"
 
 
-@pytest.mark.slow
 def test_many_rows(browser, tmp_path):
     """50,000 selected rows: the page stays small, shows the first, and has the numbers of all."""
     names = [f"measure {i}" for i in range(8)]

@@ -53,6 +53,7 @@ def pages(runs):
     return {name: Seen((runs / path).read_text()) for name, path in (names | {"index": "index.html"}).items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rows", "groups", "paper", "index"])
 def test_a_page_stands_alone(pages, name):
     page = pages[name]

@@ -88,6 +88,7 @@ def _short_sample(request, monkeypatch):
         monkeypatch.setattr(_capped_simplex, name, value)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_short_sample")
 @pytest.mark.parametrize("at_most", [False, True])
 @settings(max_examples=60)
@@ -126,6 +127,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fraction", [1e-5, 0.001, 0.01, 0.3, 0.5, 0.99999])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_long_vectors_meet_the_budget_to_rounding(shape, fraction):
@@ -185,6 +187,7 @@ def test_a_sample_that_misleads_costs_time_but_nothing_else(value, fraction):
     check_optimal(a, theta_set.project(a), theta_set.k)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("at_most", [False, True])
 def test_at_most_three_extra_vectors(shape, at_most):

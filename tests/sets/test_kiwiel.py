@@ -36,6 +36,7 @@ def problems(draw, a=None):
     return a, d, b, low, high, min(max(r, least), most), equality
 
 
+@pytest.mark.slow
 @settings(max_examples=600)
 @given(problem=problems())
 def test_general_knapsack_is_exact(problem):

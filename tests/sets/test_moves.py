@@ -86,6 +86,7 @@ def test_larger_sets_are_listed_completely_too(theta_set):
         assert len(moves) == k * (theta.size - k) + k * theta_set.at_most + (theta.size - k) * slack
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "theta_set",
     [

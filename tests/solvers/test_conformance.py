@@ -46,7 +46,7 @@ SAMPLED = {
 }
 FIXED = {"projected, fixed step": ProjectedGradient(step_size=0.02)}
 VARIANTS = {name: kind() for name, kind in SOLVERS.items()} | FIXED | SAMPLED
-EPSILONS = [np.inf, 10.0, 0.1]
+EPSILONS = [np.inf, pytest.param(10.0, marks=pytest.mark.slow), 0.1]
 PAIRS = [(solver, problem) for solver in VARIANTS for problem in (FINITE if solver in SAMPLED else PROBLEMS)]
 
 
@@ -169,6 +169,7 @@ def test_reweight_evaluates_nothing(pair):
     assert again.value == state.value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("solver", "problem"), [pair for pair in PAIRS if getattr(VARIANTS[pair[0]], "step_size", None) is None], ids=str
 )

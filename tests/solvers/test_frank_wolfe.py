@@ -58,6 +58,7 @@ def test_line_search_is_exact_on_quadratics():
         state = after
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theta_set", SETS, ids=repr)
 def test_the_gap_bounds_what_is_left(theta_set):
     """On a convex problem the gap is never less than G - min G."""

@@ -78,6 +78,7 @@ class Logistic:
         return mb.Evaluation(value, lam * (pull @ X), np.asarray(pull @ z))
 
 
+@pytest.mark.slow
 def test_curvature_that_explodes_along_the_way(monkeypatch):
     """A probe where G is flat says nothing of where it is steep: rows that change too much for the way shorten the steps."""
     problem = Logistic()
@@ -94,6 +95,7 @@ def test_curvature_that_explodes_along_the_way(monkeypatch):
     assert reached() > 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("limit", "rows"), [(10**6, 500), (8 * 14 * 60 + 7, 60), (8 * 14 * 7, 7), (1, 1)])
 def test_memory(limit, rows, caplog):
     """One row per term, or as many as fit: the log and the state say so, and it converges all the same."""
@@ -195,6 +197,7 @@ def test_order_follows_from_the_state():
     assert orders(1)[0] != first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theta_set", [mb.Budget(12, 4), mb.OneHot(4, 3), mb.Hypercube(10)], ids=repr)
 def test_by_name(theta_set):
     """Binary, feasible, and the same again."""

@@ -35,6 +35,7 @@ def test_schedules(schedule, expected):
         state = solver.reweight(objective, state)
 
 
+@pytest.mark.slow
 def test_shrinking_steps_converge_where_constant_ones_do_not():
     problem, gap = strongly_convex_sum(200)
     reached = {}

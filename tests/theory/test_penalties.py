@@ -48,6 +48,7 @@ def test_slopes_at_binary_points_are_those_that_certificates_count_on(penalty):
     np.testing.assert_allclose(penalty.gradient(np.array([0.0, 1.0])), [1.0, -1.0], rtol=1e-12)
 
 
+@pytest.mark.slow
 @every_penalty
 @pytest.mark.parametrize("theta_set", [mb.Budget(12, 4), mb.OneHot(4, 3), mb.Hypercube(8)], ids=repr)
 def test_drives_to_binary_points(penalty, theta_set):
