@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, fields, is_dataclass
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
-from typing import Any, get_type_hints
+from typing import Any, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -193,11 +193,13 @@ def unpack(tree: Any, arrays: Mapping[str, NDArray[Any]], types: Types) -> Any:
         return parts
     if kind == "Trace":
         return Trace.checked(parts)
-    made = types[kind](**parts)
     for name, hint in _hints(types[kind]).items():
+        if get_origin(hint) is np.ndarray and isinstance(parts.get(name), float):
+            # NumPy makes numbers of arrays without dimensions as soon as it computes with them.
+            parts[name] = np.asarray(parts[name])
         if name in parts and not conforms(parts[name], hint):
             raise ValueError(f"{name} of its {kind} is not what it must be")
-    return made
+    return types[kind](**parts)
 
 
 def _hints(kind: type[Any]) -> dict[str, Any]:

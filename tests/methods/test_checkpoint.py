@@ -276,3 +276,30 @@ def test_a_solver_without_a_state_type_is_told_so(tmp_path):
 
     with pytest.raises(mb.InvalidInput, match=r"^solver must be one with a state_type"):
         killed.run(Plain(), tmp_path / "run.checkpoint")
+
+
+@pytest.mark.parametrize("event", range(1, 40, 3))
+def test_a_lam_that_is_one_number(event, tmp_path):
+    """NumPy turns arrays without dimensions into numbers, which come back from the file as what they were."""
+
+    def problem():
+        inner = quadratic(mb.Budget(10, 3), 3, "convex", n_lam=1)
+
+        def function(theta, lam):
+            got = inner.evaluate(theta, np.reshape(lam, 1))
+            return got.value, got.grad_theta, np.reshape(got.grad_lam, ())
+
+        return mb.FunctionProblem(function, inner.theta_set, mb.Box(-1.0, 2.0))
+
+    settings = {"seed": 1, "starts": 1, "inner_steps": 3}
+    whole = mb.relax_and_penalize(problem(), **settings)
+    seen = []
+
+    def stop(at):
+        seen.append(at)
+        if len(seen) == event:
+            at.stop()
+
+    path = tmp_path / "run.checkpoint"
+    mb.relax_and_penalize(problem(), **settings, checkpoint=path, callbacks=[stop])
+    assert bits(mb.relax_and_penalize(problem(), **settings, checkpoint=path)) == bits(whole)
