@@ -169,7 +169,8 @@ def test_set_methods(data):
 
 def look_at_nearest(theta_set, x, projected):
     """No point of the set is nearer: <x - p, v - p> <= 0 for binary points v."""
-    if np.abs(np.asarray(x, dtype=np.float64)).max() > 1e6:
+    x = np.asarray(x, dtype=np.float64)
+    if np.abs(x).max() > 1e6:
         return
     weights = getattr(theta_set, "weights", np.ones(1))
     if 1e-6 * weights.max() > min(weights.min(), getattr(theta_set, "capacity", np.inf)):

@@ -29,7 +29,7 @@ def generator(random_state: object) -> np.random.RandomState:
         raise check.fail("random_state", random_state, must, remedy)
     try:
         rng: np.random.RandomState = check_random_state(random_state)
-    except ValueError:
+    except Exception:  # also what the repr of a strange object raises
         raise check.fail("random_state", random_state, must, remedy) from None
     return rng
 
