@@ -248,6 +248,7 @@ def wait_for_worker(address):
         client.wait_for_workers(1, timeout=60)
 
 
+@pytest.mark.ci
 @pytest.mark.slow
 def test_interrupted_and_resumed(done, tmp_path):
     args, out, _ = done

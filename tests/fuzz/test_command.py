@@ -411,7 +411,7 @@ def place(tmp_path_factory):
 
 
 @settings(
-    max_examples=amount(15, 0.025),
+    max_examples=amount(8, 0.025),
     derandomize=derandomized(),
     deadline=None,
     database=None,

@@ -16,7 +16,6 @@ from tests.instances import quadratic
 from tests.methods import killed
 
 ROOT = Path(__file__).resolve().parents[2]
-SOLVERS = ["spectral", "saga"]
 pytestmark = pytest.mark.slow
 
 
@@ -46,7 +45,7 @@ def run_and_phases(solver, problem="terms"):
     return killed.run(solver, at_evaluation=at_evaluation, callbacks=noted, problem=problem), phases
 
 
-@pytest.fixture(scope="module", params=SOLVERS)
+@pytest.fixture(scope="module", params=["spectral", pytest.param("saga", marks=pytest.mark.ci)])
 def whole(request):
     return request.param, *run_and_phases(request.param)
 

@@ -119,7 +119,7 @@ def differences(problem, theta, lam, h=1e-5):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["auto", "unrolled"])
-@pytest.mark.parametrize("name", [pytest.param(it, marks=[pytest.mark.ci] * (it == "network")) for it in PROBLEMS])
+@pytest.mark.parametrize("name", [pytest.param(it, marks=[pytest.mark.ci] * (it in ("network", "features"))) for it in PROBLEMS])
 def test_hypergradient_against_central_differences(name, how):
     problem = made(name, how)
     assert isinstance(problem, Problem)

@@ -413,6 +413,7 @@ def test_blocks_under_which_workers_die(made):
         mb.RidgeDistillation(X, made.dask[1], *made.validation, budget=20, alpha=0.01)
 
 
+@pytest.mark.ci
 @pytest.mark.slow
 def test_a_scheduler_that_is_lost(made, cluster, tmp_path):
     """A clear error; the same call goes on from the checkpoint on another cluster."""
