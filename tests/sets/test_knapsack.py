@@ -57,3 +57,15 @@ def test_the_weights_are_copied_and_frozen():
 def test_centre():
     assert Knapsack([1.0, 3.0], 1.0).start().tolist() == [0.25, 0.25]
     assert Knapsack([1.0, 3.0], 10.0).start().tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("heavy", [1e6, 1e10, 1e13, 9e14])
+def test_a_heavy_entry_leaves_the_others_their_share(heavy):
+    """The last digit of an entry of great weight is worth more than the capacity; what it leaves over was taken from the others."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        weights = 10 ** rng.uniform(-3, 1, size=4)
+        weights[rng.integers(4)] = heavy
+        knapsack = Knapsack(weights, 10 ** rng.uniform(0, 1))
+        x = knapsack.project(rng.choice([-1.0, 0.0, 0.5, 1.0, 2.0], size=4))
+        np.testing.assert_allclose(knapsack.project(x), x, rtol=0, atol=1e-14)

@@ -13,6 +13,8 @@ from mixbin.errors import InvalidInput
 LEAST = 2
 """Features in the smallest group of a random structure."""
 MAX_DRAWS = 10_000
+MOST_NUMBERS = 2**40
+"""Entries of one table of all tasks; more fit into no memory."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,6 +80,10 @@ def make_group_lasso(
     P = check.whole("n_features", n_features, low=1)
     L = check.whole("n_groups", n_groups, low=1, high=P, remedy="every group needs a feature")
     noise = check.real("noise", noise, low=0)
+    if T * N * P > MOST_NUMBERS:
+        raise InvalidInput(
+            f"n_tasks * n_samples * n_features must be at most {MOST_NUMBERS:,}, got {T} * {N} * {P}; make fewer or smaller tasks"
+        )
     rng = check.generator("seed", seed)
     labels = np.repeat(np.arange(L), _sizes(groups, P, L, rng))
     active = rng.integers(L, size=T)

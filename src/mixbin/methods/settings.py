@@ -250,7 +250,10 @@ def _seed(seed: object) -> int:
 def _callbacks(callbacks: object) -> tuple[Callback, ...]:
     if not isinstance(callbacks, Iterable):
         raise check.fail("callbacks", callbacks, "a sequence of functions of an Event", "put a single one in a list")
-    listed = tuple(callbacks)
+    try:
+        listed = tuple(callbacks)
+    except TypeError:  # an array without dimensions
+        raise check.fail("callbacks", callbacks, "a sequence of functions of an Event", "put a single one in a list") from None
     for callback in listed:
         if not callable(callback):
             raise check.fail("callbacks", callback, "a sequence of functions of an Event")

@@ -173,7 +173,7 @@ def _stripped(text: str) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def wrapped(text: str, width: int) -> str:
+def wrapped(text: str, width: int, longest: int = LONGEST_TEXT) -> str:
     """Text in lines of at most ``width`` letters."""
-    text = str(text)
-    return "\n".join(textwrap.wrap(text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…", width))
+    text = text if isinstance(text, str) else check.shown(text)
+    return "\n".join(textwrap.wrap(text if len(text) <= longest else text[: longest - 1] + "…", width))

@@ -76,7 +76,7 @@ def evolution(it: Evolution) -> "Figure":
     span = float(it.steps[-1] - it.steps[0]) or 1.0
     for axes in (a, b, c, d, e):
         axes.set_xlim(it.steps[0] - 0.03 * span, it.steps[-1] + 0.03 * span)
-        axes.set_xlabel(wrapped(it.unit, 30), fontsize=9, parse_math=False)
+        axes.set_xlabel(wrapped(it.unit, 30, 90), fontsize=9, parse_math=False)
         tidy(axes, across=4, up=4)
         if not any(np.isfinite(curve.get_ydata()).any() for curve in axes.get_lines()):
             # Numbers beside nothing would look like a scale.

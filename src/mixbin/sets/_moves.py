@@ -71,7 +71,8 @@ def _rectangle(off: Indices, on: Indices, grad: Floats | None, allowed: Allowed 
                 keep &= allowed(a, b)
             a, b = a[keep], b[keep]
             if grad is not None:
-                order = np.argsort(gradient_at(grad, b) - gradient_at(grad, a), kind="stable")
+                with np.errstate(over="ignore"):  # infinity stands where it should
+                    order = np.argsort(gradient_at(grad, b) - gradient_at(grad, a), kind="stable")
                 a, b = a[order], b[order]
             if a.size:
                 yield a, b

@@ -8,8 +8,8 @@ import numpy as np
 
 from mixbin.sets.base import Bools, Floats
 
-SAFE, DOWN = 1e290, 64
-"""Larger derivatives are divided by 2^DOWN first."""
+SAFE = 1e290
+"""Where a derivative times a weight could be larger, derivatives are first divided by a power of two."""
 
 
 def flip_weight(on: Bools, g: Floats) -> float:
@@ -36,8 +36,10 @@ def weighted_exchange_weight(on: Bools, g: Floats, b: Floats) -> float:
     """
     if on.all() or not on.any():
         return 0.0
-    if np.abs(g).max() > SAFE:  # the products below would overflow
-        return float(np.ldexp(weighted_exchange_weight(on, np.ldexp(g, -DOWN), b), DOWN))
+    largest = float(np.abs(g).max())
+    if largest > max(SAFE / max(1.0, float(b.max())), 1.0):  # the products below would overflow
+        exponent = int(np.frexp(largest)[1])
+        return float(np.ldexp(weighted_exchange_weight(on, np.ldexp(g, -exponent), b), exponent))
     g_on, b_on, g_off, b_off = g[on], b[on], g[~on], b[~on]
     w = 0.0
     while True:

@@ -16,6 +16,11 @@ from mixbin.sets.base import Bools, Floats
 FAR = 1e3
 """A multiplier this many box sizes from its origin is searched again from a nearer one, where differences are exact."""
 
+LARGEST_BOUND = 1e150
+"""Bounds of entries; products of larger ones overflow."""
+SETTLE, SLACK = 4, 1e-12
+"""A sum further from the capacity than this, relative to it, is corrected; so often."""
+
 
 def project_knapsack(
     a: ArrayLike,
@@ -66,6 +71,10 @@ def project_knapsack(
         for pair in (("metric", 1.0 if metric is None else metric), ("weights", 1.0 if weights is None else weights))
     )
     low, high = _like(a, "lower", lower), _like(a, "upper", upper)
+    for name, ends in (("lower", low), ("upper", high)):
+        if np.abs(ends).max(initial=0.0) > LARGEST_BOUND:
+            must = f"from {-LARGEST_BOUND:g} to {LARGEST_BOUND:g}"
+            raise check.fail(name, float(ends[np.abs(ends).argmax()]), must, "products of larger ones overflow")
     r, equality = check.real("capacity", capacity), check.flag("equality", equality)
     if a.size and not d.min() > 0.0:
         raise check.fail("metric", float(d.min()), "positive", "a zero leaves that entry undetermined")
@@ -88,7 +97,7 @@ def project_knapsack(
 
 def _reach(b: Floats, low: Floats, high: Floats) -> tuple[float, float, float]:
     """The least and the most that sum b x can be within the bounds, and the size of its terms."""
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         ends = np.stack([b * low, b * high])
         reach = float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum()), float(np.abs(ends).max(axis=0).sum())
     if not np.isfinite(reach[2]):
@@ -143,14 +152,26 @@ def _meet(a: Floats, d: Floats, b: Floats, low: Floats, high: Floats, r: float) 
     box = float(max(np.abs(low).max(), np.abs(high).max()))
     relative, origins = a, set[int]()
     # Entries whose breakpoints overflow have no say; where all do, the answer is NaN, and the caller says so.
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         while True:
             t = _multiplier(relative, c, b, low, high, r)
             nearest = int(np.argmin(np.abs(relative / c - t)))
             if abs(t) * float(c.max()) <= FAR * box or nearest in origins:
-                return np.asarray(np.clip(relative - t * c, low, high))
+                return _settled(np.clip(relative - t * c, low, high), c, b, low, high, r)
             origins.add(nearest)
             relative = _relative_to(nearest, a, d, b)
+
+
+def _settled(x: Floats, c: Floats, b: Floats, low: Floats, high: Floats, r: float) -> Floats:
+    """The same with what rounding left of the capacity shared out: an entry of great weight magnifies its last digit."""
+    for _ in range(SETTLE):
+        excess = float(np.dot(b, x)) - r
+        free = (x > low) & (x < high) if abs(excess) > SLACK * abs(r) else np.zeros(x.shape, dtype=np.bool_)
+        slope = float(np.dot(b[free], c[free]))
+        if not slope > 0.0:
+            break
+        x[free] = np.clip(x[free] - excess / slope * c[free], low[free], high[free])
+    return x
 
 
 def _multiplier(a: Floats, c: Floats, b: Floats, low: Floats, high: Floats, r: float) -> float:

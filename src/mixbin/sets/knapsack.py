@@ -15,7 +15,7 @@ from mixbin.sets.kiwiel import solve_knapsack
 
 TINY = float(np.finfo(np.float64).tiny)
 """Smaller numbers have fewer digits."""
-HEAVY, HEAVIEST = 1e17, 1e150
+HEAVY, HEAVIEST = 1e15, 1e150
 """An entry of more than HEAVY times the capacity fits to less than rounding; its scaled weight counts as HEAVIEST at most."""
 
 

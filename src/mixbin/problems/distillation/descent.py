@@ -63,6 +63,8 @@ class Block:
         ends = Ends(*(x[:, None] for x in self._ends(off)))
         pairs = (off[:, None], on)
         change, C_off, C_on = pair_changes(ends, self._ends(on), self.G[pairs], self.B[pairs], self.weight)
+        # Rows that nothing tells apart make entries of P overflow: what comes of them is no number and no improvement.
+        change = np.where(np.isfinite(change), change, np.inf)
         i, j = divmod(int(np.argmin(change)), on.size)
         return float(change[i, j]), int(off[i]), int(on[j]), np.stack([C_off[i, j], C_on[i, j]])
 

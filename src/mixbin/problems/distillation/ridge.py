@@ -39,6 +39,9 @@ FEW = 50
 EXCHANGES = 500
 """Exchanges made in one call: a run can be stopped, shown and kept in between."""
 
+UNDISTINGUISHED = np.errstate(over="ignore", invalid="ignore")
+"""Where nothing but a tiny alpha tells rows apart, exchanges overflow; such an exchange is never made."""
+
 
 class _Weighted(NamedTuple):
     """What the closed form needs of the weighted rows."""
@@ -132,7 +135,7 @@ class RidgeDistillation:
         self.theta_set = Budget(m, resolve_budget("budget", budget, m))
         with np.errstate(over="ignore", invalid="ignore"):
             self._val_mean, self._R = validation(X_val, y_val, self._rows)
-            squares = np.square(self._R)
+            squares = np.square(np.vstack([self._val_mean, self._R]))
         for names, spread in (("X and y", self._rows.variances), ("X_val and y_val", squares)):
             if not check.is_finite(spread) or spread.max() > LARGEST_SQUARE:
                 must = f"squares that fit in float64, with room for their products ({LARGEST_SQUARE:g})"
@@ -157,16 +160,19 @@ class RidgeDistillation:
         grad_theta, grad_lam = self._gradients(fit, missed, missed_mean) if gradient else (None, None)
         return Evaluation(value, grad_theta, grad_lam, info={"rows": float(fit.rows)})
 
+    @UNDISTINGUISHED
     def evaluate_moves(self, theta: Floats, lam: Floats, off: Indices, on: Indices, *, warm: Warm | None = None) -> Floats:
         """J after each exchange of a selected row for another, exactly, from one fit (see ``exchange``)."""
         at = self._expansion(theta, lam)
-        return at.value + self._changes(at, off, on)
+        change = self._changes(at, off, on)
+        return at.value + np.where(np.isfinite(change), change, np.inf)
 
     @property
     def dask_blocks(self) -> DaskBlocks | None:
         """The blocks of a Dask X: where they are, and how often they were passed over."""
         return self._rows.blocks if isinstance(self._rows, DaskRows) else None
 
+    @UNDISTINGUISHED
     def best_move(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[int, int, float] | None:
         """The best of all exchanges (see ``scan``): the row to take out, the row to put in, and J afterwards.
 
@@ -180,6 +186,7 @@ class RidgeDistillation:
         best = Scan(self._rows, at, chosen, 1.0 / self._rows.n_rows).best()
         return best.off, best.on, at.value + best.change
 
+    @UNDISTINGUISHED
     def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> Improved:
         """A selection reached by exchanges that each lower J, all known once none is left.
 

@@ -182,8 +182,9 @@ class SparseRows(RowsAtHand):
         self.centre = np.zeros(X.shape[1] + self._y.shape[1])
         ones = np.ones(self.n_rows)
         mean = self.mean(ones, np.arange(self.n_rows), float(self.n_rows))
-        squares = np.concatenate([ones @ self._X.power(2), (self._y**2).sum(axis=0)]) / self.n_rows
-        self.variances = np.maximum(squares - mean**2, 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused by who asks for the variances
+            squares = np.concatenate([ones @ self._X.power(2), (self._y**2).sum(axis=0)]) / self.n_rows
+            self.variances = np.maximum(squares - mean**2, 0.0)
 
     def mean(self, v: Floats, rows: Indices, total: float) -> Floats:
         """One pass over the stored entries."""
