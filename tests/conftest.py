@@ -7,6 +7,7 @@ import threading
 from hypothesis import settings
 
 settings.register_profile("mixbin", derandomize=True, deadline=None)
+settings.register_profile("usual", settings.get_profile("mixbin"), max_examples=30)
 settings.register_profile("quick", settings.get_profile("mixbin"), max_examples=10)
 settings.load_profile("mixbin")
 
@@ -22,8 +23,11 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    # All examples of a property are CI's, which asks for "ci or hypothesis".
     if "not slow" in config.getoption("markexpr"):
         settings.load_profile("quick")
+    elif "not ci" in config.getoption("markexpr"):
+        settings.load_profile("usual")
     # With a worker for each core, threads of BLAS beside them wait for one another and burn the cores meanwhile.
     if config.getoption("numprocesses", None):
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -131,7 +131,7 @@ def test_another_seed_splits_otherwise():
     assert not np.array_equal(load(0).train, load(1).train)
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_a_fixed_alpha_is_used_by_all(monkeypatch):
     @contextlib.contextmanager
     def found(seed, out):

@@ -313,7 +313,10 @@ def same(one, two):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("sign", "evaluation"), [pytest.param("KILL", 15, marks=pytest.mark.ci), ("KILL", 60), ("INT", 15)])
+@pytest.mark.parametrize(
+    ("sign", "evaluation"),
+    [pytest.param("KILL", 15, marks=pytest.mark.ci), pytest.param("KILL", 60, marks=pytest.mark.ci), ("INT", 15)],
+)
 def test_resumes_to_what_an_uninterrupted_run_gives(everything, tmp_path, sign, evaluation):
     """At 15 penalize is under way, at 60 one of the baselines."""
     args, whole, _ = everything

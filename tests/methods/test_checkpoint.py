@@ -1,6 +1,7 @@
 """Checkpoints: killed at any moment, a run ends with the bits of one that was not; what does not belong is refused."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -174,10 +175,17 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("name", CHANGES)
-def test_other_settings_are_refused_by_name(name, tmp_path):
-    path = tmp_path / "run.checkpoint"
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory):
+    """The checkpoint of a whole run."""
+    path = tmp_path_factory.mktemp("ended") / "run.checkpoint"
     killed.run("spectral", path)
+    return path
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_other_settings_are_refused_by_name(name, ended, tmp_path):
+    path = shutil.copy(ended, tmp_path / "run.checkpoint")
     with pytest.raises(mb.CheckpointMismatch, match=rf"differs in .*{name} \("):
         killed.run(**{"solver": "spectral", "checkpoint": path} | CHANGES[name])
 

@@ -138,7 +138,9 @@ def test_default_answers_on_tiny_instances():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["budget", "one-hot", "hypercube", "spins"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param("budget", marks=pytest.mark.ci), "one-hot", pytest.param("hypercube", marks=pytest.mark.ci), "spins"]
+)
 def test_planted_optima_of_forty_variables(kind):
     found = 0
     for seed in range(6):

@@ -133,7 +133,7 @@ def test_gradient_against_central_differences(made):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Sending large graph")  # of arrays in this process: users have files
-@pytest.mark.parametrize("points", [5, pytest.param(50, marks=pytest.mark.ci)])
+@pytest.mark.parametrize("points", [2, pytest.param(50, marks=pytest.mark.ci)])
 def test_blog_at_many_points(blog, scheduler, points):
     keywords = {"budget": 0.1, "alpha": 100.0}
     plain = mb.RidgeDistillation(blog.X, blog.y, blog.X_val, blog.y_val, **keywords)
@@ -379,7 +379,7 @@ def test_the_tree_has_one_order():
 # Workers and schedulers that are lost.
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_a_worker_that_is_killed(made):
     problem = mb.RidgeDistillation(made.X, made.y, *made.validation, budget=20, alpha=0.01, chunks=SMALL)
     expected = mb.relax_and_penalize(problem, seed=0, max_evaluations=40)

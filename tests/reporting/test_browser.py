@@ -42,7 +42,15 @@ def texts(browser, selector):
 
 
 @pytest.mark.parametrize("page", PAGES)
-@pytest.mark.parametrize(("width", "scheme"), [(320, "dark"), (360, "light"), (800, "dark"), (1280, "light")])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (320, "dark"),
+        pytest.param(360, "light", marks=pytest.mark.ci),
+        pytest.param(800, "dark", marks=pytest.mark.ci),
+        (1280, "light"),
+    ],
+)
 def test_a_page_is_quiet_and_fits(browser, runs, page, width, scheme):
     browser.open(runs / page, width=width, scheme=scheme, touch=width < 500)
     quiet(browser)

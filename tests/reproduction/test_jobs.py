@@ -52,7 +52,7 @@ def uninterrupted(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_events", [3, 40, 75, 110])
+@pytest.mark.parametrize("n_events", [pytest.param(n, marks=() if n == 75 else pytest.mark.ci) for n in (3, 40, 75, 110)])
 def test_an_interrupted_job_gives_the_record_of_an_uninterrupted_one(tmp_path, monkeypatch, uninterrupted, n_events):
     runs = Runs(tmp_path)
     runs.make()

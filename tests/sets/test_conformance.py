@@ -13,7 +13,7 @@ every_small = pytest.mark.parametrize("case", SMALL.values(), ids=SMALL.keys())
 every_large = pytest.mark.parametrize("case", LARGE.values(), ids=LARGE.keys())
 every_kind = pytest.mark.parametrize("kind", KINDS)
 data = st.data()
-some = settings(max_examples=50)
+some = settings(max_examples=settings().max_examples // 2)
 
 
 def moderate(case):

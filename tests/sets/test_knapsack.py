@@ -61,7 +61,7 @@ def test_centre():
 
 @pytest.mark.parametrize("heavy", [1e6, 1e10, 1e13, 9e14])
 def test_a_heavy_entry_leaves_the_others_their_share(heavy):
-    """The last digit of an entry of great weight is worth more than the capacity; what it leaves over was taken from the others."""
+    """The last digit of an entry of great weight may be worth more than the capacity: none of that is taken from the others."""
     rng = np.random.default_rng(0)
     for _ in range(200):
         weights = 10 ** rng.uniform(-3, 1, size=4)
