@@ -52,7 +52,7 @@ def generate(folder: Path, rows: int, nullable: bool = True) -> None:
 def build(folder: Path, rows: int):
     """The problem on the first rows of the table, on the cluster at hand."""
     import mixbin as mb
-    from mixbin.cli.parquet_folder import open_folder
+    from mixbin.data.parquet import open_folder
 
     train, held = open_folder(folder / "train"), open_folder(folder / "validation.parquet")
     *features, target = train.head.names
@@ -80,8 +80,8 @@ def scale(folder: Path, rows: int) -> dict:
     """Seconds an evaluation against rows, which are read anew in every pass."""
     sizes = [rows // 8, rows // 4, rows // 2, rows]
     found = {}
-    from mixbin.cli.distill_dask import local_workers
-    from mixbin.problems.distillation import dask_rows
+    from mixbin.data import dask_rows
+    from mixbin.data.workers import local_workers
 
     dask_rows.FITS = 0.0
     with local_workers(2, MEMORY, threads=1):
@@ -96,8 +96,8 @@ def scale(folder: Path, rows: int) -> dict:
 
 def workers(folder: Path, rows: int) -> dict:
     """One worker against two, on half of the rows, twice in turn."""
-    from mixbin.cli.distill_dask import local_workers
-    from mixbin.problems.distillation import dask_rows
+    from mixbin.data import dask_rows
+    from mixbin.data.workers import local_workers
 
     dask_rows.FITS = 0.0
     seconds = {1: [], 2: []}
@@ -113,8 +113,8 @@ def workers(folder: Path, rows: int) -> dict:
 
 def raw(folder: Path, first: int, last: int) -> dict[str, float]:
     """Blocks without Dask, in this process: seconds of reading them, and of values and gradients once they are in memory."""
-    from mixbin.cli.parquet_folder import PieceRows, open_folder, read_column
-    from mixbin.problems.distillation import blocks
+    from mixbin.data import blocks
+    from mixbin.data.parquet import PieceRows, open_folder, read_column
 
     train = open_folder(folder / "train")
     *features, target = train.head.names
@@ -138,7 +138,7 @@ def one_pass(folder: Path, rows: int, rounds: int = 9) -> dict:
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
-    from mixbin.cli.distill_dask import local_workers
+    from mixbin.data.workers import local_workers
 
     halves = [(folder, 0, rows // 2), (folder, rows // 2, rows)]
     got, alone = [], []
@@ -204,8 +204,8 @@ def run(folder: Path, evaluations: int) -> dict:
 
 def block() -> dict:
     """CPU time a row of one block at 50 and 100 features, in microseconds, and of reading, in nanoseconds a byte."""
-    from mixbin.cli.parquet_folder import PieceRows, open_folder
-    from mixbin.problems.distillation import blocks
+    from mixbin.data import blocks
+    from mixbin.data.parquet import PieceRows, open_folder
 
     def median(function, repeats=15):
         seconds = []

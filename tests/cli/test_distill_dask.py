@@ -18,8 +18,8 @@ from sklearn.linear_model import Ridge
 from typer.testing import CliRunner
 
 import mixbin as mb
-from mixbin.cli import app, parquet_folder
-from mixbin.cli.parquet_folder import PieceRows, open_folder, read_column
+from mixbin.cli import app
+from mixbin.data.parquet import PieceRows, open_folder, read_column
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ["a", "b", "c", "price"]
@@ -149,7 +149,7 @@ def test_small_row_groups_are_joined_and_large_ones_read_in_parts(folder, monkey
     opened = open_folder(folder)
     expected = pd.concat(pd.read_parquet(file)[NAMES] for file in opened.files).to_numpy()
     assert [piece.rows for piece in opened.pieces(4)] == [30, 60, 10, 20]
-    monkeypatch.setattr(parquet_folder, "PIECE_BYTES", 8 * 4 * 7)
+    monkeypatch.setattr("mixbin.data.parquet.PIECE_BYTES", 8 * 4 * 7)
     pieces = opened.pieces(4)
     assert max(piece.rows for piece in pieces) == 20  # a row group cannot be read in part, but part by part
     assert [piece.row for piece in pieces] == np.cumsum([0, *(piece.rows for piece in pieces)])[:-1].tolist()

@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 
 from mixbin.cli import app, distill_dask
 from mixbin.cli.distill import Options
-from mixbin.cli.parquet_folder import PieceRows, open_folder
+from mixbin.data.parquet import PieceRows, open_folder
 from mixbin.errors import InvalidInput
 
 pytestmark = pytest.mark.slow
@@ -175,7 +175,7 @@ def test_a_very_long_row_is_read(tmp_path):
 def test_what_unpacks_to_far_more_is_refused(tmp_path, monkeypatch, name):
     content = b"a,b,c,price\n" + b"1,2,3,4\n" * 200_000
     (tmp_path / name).write_bytes(gzip.compress(content) if "gz" in name else as_zip(content, zipfile.ZIP_DEFLATED))
-    monkeypatch.setattr("mixbin.cli.unpacking.FREE_BYTES", 10_000)
+    monkeypatch.setattr("mixbin.data.unpacking.FREE_BYTES", 10_000)
     said = complaint(distill(tmp_path / name, tmp_path / "run"))
     assert f"{tmp_path / name} must unpack to at most 200 times its size, got more than " in said
 
@@ -524,7 +524,7 @@ def test_an_archive_of_tasks_is_refused_by_name(tmp_path, kind):
 
 def test_an_array_that_unpacks_to_far_more_is_refused(tmp_path, monkeypatch):
     (tmp_path / "t.npz").write_bytes(tasks(zipfile.ZIP_DEFLATED, X=member("(3, 6, 4000)", body=bytes(576_000))))
-    monkeypatch.setattr("mixbin.cli.unpacking.FREE_BYTES", 10_000)
+    monkeypatch.setattr("mixbin.data.unpacking.FREE_BYTES", 10_000)
     said = complaint(invoke("groups", "--data", tmp_path / "t.npz", "--n-groups", 2, "--out", tmp_path / "run"))
     assert f"X of {tmp_path / 't.npz'} must unpack to at most 200 times its size, got 576,128 bytes from " in said
 

@@ -18,9 +18,9 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 import mixbin as mb
+from mixbin.data.task_formats import as_array, layout
 from mixbin.datasets.group_lasso import make_group_lasso
 from mixbin.estimators import groups
-from mixbin.estimators._tasks import as_array, layout
 from mixbin.estimators.distillation import ROUNDING
 from mixbin.estimators.groups import GroupCurve, GroupStructureRegressor, suggest_n_groups
 

@@ -16,7 +16,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import mixbin as mb
-from mixbin.problems.distillation import blocks, dask_rows, parts
+from mixbin.data import blocks, dask_rows, parts
 from tests.shared_data import shared_file
 
 NO_LAM = np.empty(0)

@@ -7,8 +7,8 @@ from sklearn.linear_model import Lasso
 from sklearn.metrics import adjusted_rand_score
 
 import mixbin as mb
+from mixbin.data.tasks import packed, together
 from mixbin.problems.group_lasso import evidence, lasso, start
-from mixbin.problems.group_lasso.tasks import packed, together
 
 LAM = np.array(0.02)
 

@@ -11,8 +11,8 @@ from scipy import sparse
 from threadpoolctl import threadpool_limits
 
 import mixbin as mb
-from mixbin.problems.distillation import blocks
-from mixbin.problems.distillation.parts import Columns, InParts
+from mixbin.data import blocks
+from mixbin.data.parts import Columns, InParts
 
 protocol = pytest.importorskip("distributed.protocol")
 

@@ -14,12 +14,12 @@ from mixbin._files import json_text
 from mixbin._origin import origin
 from mixbin._validate import Floats
 from mixbin._version import __version__
-from mixbin.cli import tables
 from mixbin.cli.distill import EXIT_UNSOLVED, Options, check_options, selected
 from mixbin.cli.report import empty_table, show_end, spinner
 from mixbin.cli.run_folder import RunFolder
 from mixbin.cli.solving import resumable, solve_all
 from mixbin.cli.typed import command_line
+from mixbin.data import tables
 from mixbin.problems import SoftmaxDistillation
 from mixbin.result import Result
 

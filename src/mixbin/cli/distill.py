@@ -16,11 +16,11 @@ from mixbin._files import csv_text, json_text
 from mixbin._origin import origin
 from mixbin._validate import Floats
 from mixbin._version import __version__
-from mixbin.cli import tables
 from mixbin.cli.report import empty_table, show_end, spinner
 from mixbin.cli.run_folder import RunFolder
 from mixbin.cli.solving import Solved, check_limits, resumable, solve_all
 from mixbin.cli.typed import command_line
+from mixbin.data import tables
 from mixbin.datasets.sources import digest
 from mixbin.errors import InvalidInput
 from mixbin.problems import RidgeDistillation

@@ -36,16 +36,17 @@ from mixbin.cli.distill import (
     show_run,
 )
 from mixbin.cli.distill import SHOWN as SHOWN_OF_FILES
-from mixbin.cli.parquet_folder import Pair, ParquetFolder, Piece, open_folder, write_rows
 from mixbin.cli.report import spinner
 from mixbin.cli.run_folder import RunFolder
 from mixbin.cli.solving import resumable, solve_all
-from mixbin.cli.tables import VALIDATION_FRACTION, is_parquet, split
 from mixbin.cli.typed import command_line
-from mixbin.cli.unpacking import check_regular
+from mixbin.data.dask_rows import BadBlock, DaskBlocks, rows_where
+from mixbin.data.parquet import Pair, ParquetFolder, Piece, open_folder, write_rows
+from mixbin.data.tables import VALIDATION_FRACTION, is_parquet, split
+from mixbin.data.unpacking import check_regular
+from mixbin.data.workers import local_workers
 from mixbin.errors import ClusterLost, InvalidInput, WorkersLost
 from mixbin.problems import RidgeDistillation
-from mixbin.problems.distillation.dask_rows import BadBlock, DaskBlocks, rows_where
 from mixbin.result import Result
 
 if TYPE_CHECKING:
@@ -167,35 +168,6 @@ def _connected(cluster: Cluster) -> Iterator[Any]:
             yield client
         return
     with local_workers(cluster.workers, cluster.memory_limit) as client:
-        yield client
-
-
-@contextmanager
-def local_workers(workers: int | None, memory_limit: str | None, threads: int | None = None) -> Iterator[Any]:
-    """A client of workers on this machine: one process a core unless told otherwise, with one thread for BLAS each.
-
-    BLAS threads beside Dask's would be too many for the cores, and one each gives the same bits for any number of workers.
-    """
-    import dask
-    from distributed import Client, LocalCluster
-
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    n = workers or cores
-    # Dask looks a hundred times a second at what each worker is doing and fifty times whether it still answers: nobody asks for
-    # it here, and on few cores it is felt.
-    quiet = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "1s"}
-    with (
-        dask.config.set(quiet),
-        LocalCluster(
-            n_workers=n,
-            threads_per_worker=threads or max(1, cores // n),
-            memory_limit=memory_limit or "auto",
-            dashboard_address=":0",
-            # What fails on a worker fails here, too, and is told once.
-            silence_logs=logging.CRITICAL,
-        ) as local,
-        Client(local, direct_to_workers=True) as client,
-    ):
         yield client
 
 

@@ -16,13 +16,13 @@ from mixbin._files import csv_text
 from mixbin._origin import origin
 from mixbin._validate import Floats
 from mixbin._version import __version__
-from mixbin.cli import task_files
 from mixbin.cli.pages import any_signs
 from mixbin.cli.report import empty_table, show_end, spinner
 from mixbin.cli.run_folder import RunFolder
 from mixbin.cli.solving import Solved, check_limits, resumable, solve_all
-from mixbin.cli.task_files import Part, TaskData
 from mixbin.cli.typed import command_line
+from mixbin.data import task_files
+from mixbin.data.task_files import Part, TaskData
 from mixbin.datasets import GroupLassoData, make_group_lasso
 from mixbin.errors import InvalidInput
 from mixbin.problems import GroupLassoStructure

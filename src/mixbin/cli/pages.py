@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.errors import ConsoleError
 
 from mixbin.cli.report import plain_console, spinner
-from mixbin.cli.unpacking import first_line
+from mixbin.data.unpacking import first_line
 from mixbin.errors import CannotWrite, InvalidInput
 from mixbin.reporting import write_report
 

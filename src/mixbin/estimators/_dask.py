@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from mixbin import _validate as check
 from mixbin._validate import Floats
+from mixbin.data.dask_rows import dask_tables, is_dask, rows_where
 from mixbin.errors import InvalidInput
-from mixbin.problems.distillation.dask_rows import dask_tables, is_dask, rows_where
 
 __all__ = ["is_dask", "known_tables", "predicted", "rows_where", "seen"]
 

@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mixbin import _validate as check
 from mixbin._validate import Floats
+from mixbin.data.task_formats import Regressions, as_array, entries, labelled, layout, listed, matched, named, regressions
 from mixbin.errors import InvalidInput
 from mixbin.estimators._common import ROUNDING, generator, saying
-from mixbin.estimators._tasks import Regressions, as_array, entries, labelled, layout, listed, matched, named, regressions
 from mixbin.methods import relax_and_penalize, relax_and_round
 from mixbin.problems import GroupLassoStructure
 from mixbin.progress import ProgressDisplay

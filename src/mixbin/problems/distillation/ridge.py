@@ -14,14 +14,14 @@ from scipy.linalg import cho_solve
 from mixbin import _validate as check
 from mixbin._digest import digest
 from mixbin._validate import Floats
+from mixbin.data.dask_rows import DaskBlocks, DaskRows
+from mixbin.data.rows import Pool
+from mixbin.data.training_and_validation import candidates, checked, validation
 from mixbin.errors import DivergedError, InvalidInput
 from mixbin.problem import Evaluation, Improved, Indices, Warm
-from mixbin.problems.distillation.dask_rows import DaskBlocks, DaskRows
-from mixbin.problems.distillation.data import candidates, checked, validation
 from mixbin.problems.distillation.descent import descend, lowest
 from mixbin.problems.distillation.exchange import exchange_changes
 from mixbin.problems.distillation.expansion import Expansion
-from mixbin.problems.distillation.rows import Pool
 from mixbin.problems.distillation.scan import POOL, Scan
 from mixbin.sets import Box, Budget
 from mixbin.sets.budget import resolve_budget

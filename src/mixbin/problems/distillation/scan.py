@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixbin._validate import Floats
+from mixbin.data.rows import BLOCK_ENTRIES, Reachable
 from mixbin.problem import FALL, Indices
 from mixbin.problems.distillation.descent import descend
 from mixbin.problems.distillation.exchange import Ends, ends_of, pair_changes
 from mixbin.problems.distillation.expansion import Expansion, RowTerms
-from mixbin.problems.distillation.rows import BLOCK_ENTRIES, Reachable
 
 FIRST_SIDE = 128
 """The exchanges between so many promising rows of each kind are evaluated at once, to have something to compare with."""

@@ -11,11 +11,11 @@ from typing import NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from mixbin._validate import Floats
+from mixbin.data.tasks import Tasks
 from mixbin.problem import Indices
 from mixbin.problems.group_lasso.compiled import compiled, half_mean_square
 from mixbin.problems.group_lasso.implicit import Whole, blank, hypergradient, solve
 from mixbin.problems.group_lasso.one_hot import add_changes, solve_screened
-from mixbin.problems.group_lasso.tasks import Tasks
 from mixbin.problems.group_lasso.unrolled import reverse, run, whitened
 
 BLOCK = 16

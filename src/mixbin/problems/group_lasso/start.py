@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixbin._validate import Floats
-from mixbin.problems.group_lasso.tasks import Tasks
+from mixbin.data.tasks import Tasks
 
 Labels = NDArray[np.int64]
 

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from mixbin import _validate as check
 from mixbin._digest import digest
 from mixbin._validate import Floats
+from mixbin.data.tasks import Tasks, packed, together
 from mixbin.errors import DivergedError, InvalidInput
 from mixbin.problem import FALL, Evaluation, Improved, Indices, Warm
 from mixbin.problems.group_lasso.start import by_evidence, move_gains, structure_of
-from mixbin.problems.group_lasso.tasks import Tasks, packed, together
 from mixbin.sets import Box, OneHot
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixbin._files import replacing
-from mixbin.cli import tables
-from mixbin.cli.unpacking import check_utf8, first_line
+from mixbin.data import tables
+from mixbin.data.parts import Columns, InParts
+from mixbin.data.unpacking import check_utf8, first_line
 from mixbin.errors import InvalidInput
-from mixbin.problems.distillation.parts import Columns, InParts
 
 if TYPE_CHECKING:
     import pyarrow as pa

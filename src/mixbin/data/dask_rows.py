@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from mixbin import _validate as check
 from mixbin._validate import Floats
+from mixbin.data.blocks import WIDTH, BlockRows, Survey, Weights, stacked, summary_of, survey, tree, triangle
+from mixbin.data.dask_tasks import Source, Wanted, applied, merged, sources_of
+from mixbin.data.parts import InParts
 from mixbin.errors import ClusterLost, InvalidInput, WorkersLost
-from mixbin.problems.distillation.blocks import WIDTH, BlockRows, Survey, Weights, stacked, summary_of, survey, tree, triangle
-from mixbin.problems.distillation.dask_tasks import Source, Wanted, applied, merged, sources_of
-from mixbin.problems.distillation.parts import InParts
 
 log = logging.getLogger("mixbin")
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from mixbin._digest import digest
 from mixbin._validate import Floats, is_finite
+from mixbin.data.one_blas_thread import on_one_blas_thread
+from mixbin.data.parts import Block, InParts, Numbers, columns_of, parts_of
 from mixbin.problem import Indices
-from mixbin.problems.distillation.one_blas_thread import on_one_blas_thread
-from mixbin.problems.distillation.parts import Block, InParts, Numbers, columns_of, parts_of
 
 T = TypeVar("T")
 

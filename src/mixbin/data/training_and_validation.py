@@ -9,10 +9,10 @@ from scipy import sparse
 
 from mixbin import _validate as check
 from mixbin._validate import Floats
+from mixbin.data.blocks import BlockRows, LocalBlocks, summary_of, triangle
+from mixbin.data.dask_rows import DaskBlocks, DaskRows, dask_tables, is_dask
+from mixbin.data.rows import DenseRows, Rows, SparseRows, summary
 from mixbin.errors import InvalidInput
-from mixbin.problems.distillation.blocks import BlockRows, LocalBlocks, summary_of, triangle
-from mixbin.problems.distillation.dask_rows import DaskBlocks, DaskRows, dask_tables, is_dask
-from mixbin.problems.distillation.rows import DenseRows, Rows, SparseRows, summary
 
 
 def checked(X: Any, y: Any, X_val: Any, y_val: Any) -> tuple[Any, Any, Any, Any]:

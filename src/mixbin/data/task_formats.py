@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from mixbin import _validate as check
 from mixbin._validate import Floats
+from mixbin.data.tasks import packed
 from mixbin.errors import InvalidInput
-from mixbin.problems.group_lasso.tasks import packed
 
 Layout = Literal["array", "list", "rows"]
 SHOWN = 5

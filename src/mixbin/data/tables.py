@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixbin._validate import Floats
-from mixbin.cli.unpacking import check_regular, content, first_line
+from mixbin.data.unpacking import check_regular, content, first_line
 from mixbin.errors import InvalidInput
 
 if TYPE_CHECKING:

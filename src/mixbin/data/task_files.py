@@ -12,17 +12,19 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mixbin import _validate as check
 from mixbin._validate import Floats
-from mixbin.cli import tables
-from mixbin.cli.unpacking import MOST_TIMES, check_regular, check_utf8, first_line, most_bytes
-from mixbin.datasets import GroupLassoData
+from mixbin.data import tables
+from mixbin.data.unpacking import MOST_TIMES, check_regular, check_utf8, first_line, most_bytes
 from mixbin.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from mixbin.datasets import GroupLassoData
 
 ENDINGS = (".csv", ".csv.gz", ".tsv", ".parquet")
 """Of the tables in a folder."""
@@ -94,7 +96,7 @@ class TaskData:
         return replace(self, train=part(0), validation=part(1), split_off=[held.tolist() for _, held in rows])
 
 
-def from_synthetic(data: GroupLassoData) -> TaskData:
+def from_synthetic(data: "GroupLassoData") -> TaskData:
     """Made data with its truth."""
     train, validation, test = (
         Part(list(X), list(y)) for X, y in ((data.X, data.y), (data.X_val, data.y_val), (data.X_test, data.y_test))
