@@ -17,6 +17,10 @@ class DivergedError(ArithmeticError):
     """A value or gradient that is not a number, with the iteration where it appeared."""
 
 
+class Unsolved(RuntimeError):
+    """A run ended without an answer that can be used; the text says why and what to do."""
+
+
 class ClusterLost(RuntimeError):
     """The Dask scheduler of a run is gone; from a checkpoint the run goes on with another."""
 

@@ -1,9 +1,11 @@
 """Events: what a callback sees of a running method, and how it can end it; and a display of them for terminals."""
 
+import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -122,3 +124,11 @@ def _clock(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def spinner(text: str, *, quiet: bool = False) -> AbstractContextManager[Any]:
+    """Show a text with a moving sign on a terminal while something is computed; nothing in a pipe or where ``quiet``."""
+    from rich.console import Console
+
+    shown = not quiet and sys.stdout.isatty() and sys.stderr.isatty()
+    return Console(stderr=True).status(text) if shown else nullcontext()

@@ -8,9 +8,9 @@ import signal
 import sys
 from dataclasses import replace
 
-import mixbin.cli.reproduce as reproduce
-import mixbin.cli.solving as solving
+import mixbin.cli.commands.reproduce as reproduce
 import mixbin.reproduction.job as job
+import mixbin.studies.runner as runner
 from mixbin.cli import main
 from mixbin.problems import GroupLassoStructure, RidgeDistillation
 
@@ -35,7 +35,7 @@ if __name__ == "__main__":
     for problem in (GroupLassoStructure, RidgeDistillation):
         end_at(problem, int(moment), signal.Signals[f"SIG{sign}"])
     # Written at every step when killed, only at the end when interrupted.
-    solving.CHECKPOINT_EVERY = job.CHECKPOINT_EVERY = 0.0 if sign == "KILL" else 1e6
+    runner.CHECKPOINT_EVERY = job.CHECKPOINT_EVERY = 0.0 if sign == "KILL" else 1e6
     reproduce.QUICK = FEW
     sys.argv = ["mixbin", *arguments]
     main()

@@ -17,10 +17,11 @@ from sklearn.metrics import adjusted_rand_score
 from typer.testing import CliRunner
 
 import mixbin
-from mixbin.cli import app, parse_budget
-from mixbin.cli.demo import PLANTED, Planted, told
-from mixbin.cli.diabetes import Comparison, Line, conclusions, load, table
+from mixbin.cli import app
+from mixbin.cli.commands.demo import PLANTED, Planted, told
+from mixbin.cli.commands.diabetes import Comparison, Line, conclusions, load, table
 from mixbin.errors import DivergedError, InvalidInput
+from mixbin.studies.options import parse_budget
 
 ROOT = Path(__file__).resolve().parents[2]
 METHODS = ["all rows", "relax", "simple", "top-k", "penalize"]
@@ -138,7 +139,7 @@ def test_a_fixed_alpha_is_used_by_all(monkeypatch):
         yield lambda: Planted(60, 24, 4, 1.0, 0.02, 0.01, 10, 1.0)
 
     # The groups have no alpha.
-    monkeypatch.setattr("mixbin.cli.demo.finding_groups", found)
+    monkeypatch.setattr("mixbin.cli.commands.demo.finding_groups", found)
     got = summary("--budget", "5%", "--alpha", "1e-3")
     assert got["budget"] == 7
     assert {line["alpha"] for line in got["methods"]} == {1e-3}
@@ -357,7 +358,7 @@ def test_what_cannot_be_solved_gets_exit_code_1(monkeypatch):
     def diverge(*args, **kwargs):
         raise DivergedError("value is nan in evaluation 3;\n raise alpha")
 
-    monkeypatch.setattr("mixbin.cli.solving.relax_and_penalize", diverge)
+    monkeypatch.setattr("mixbin.studies.runner.relax_and_penalize", diverge)
     got = invoke(*QUICK)
     assert got.exit_code == 1
     assert got.stdout == ""
@@ -368,7 +369,7 @@ def test_a_bug_is_not_dressed_up_as_bad_input(monkeypatch):
     def broken(*args, **kwargs):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("mixbin.cli.solving.relax_and_penalize", broken)
+    monkeypatch.setattr("mixbin.studies.runner.relax_and_penalize", broken)
     assert isinstance(invoke(*QUICK).exception, ZeroDivisionError)
 
 

@@ -217,7 +217,7 @@ def test_the_scheduler_is_lost(done, cluster, tmp_path):
     address, scheduler = cluster()
     wait_for_worker(address)
     code = (
-        "import mixbin.cli.solving as s, sys; s.CHECKPOINT_EVERY = 0.0; from mixbin.cli import main; "
+        "import mixbin.studies.runner as s, sys; s.CHECKPOINT_EVERY = 0.0; from mixbin.cli import main; "
         "sys.argv = ['mixbin', 'distill', *sys.argv[1:]]; main()"
     )
     run = subprocess.Popen(

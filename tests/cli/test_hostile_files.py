@@ -21,10 +21,12 @@ import pytest
 from pyarrow import parquet
 from typer.testing import CliRunner
 
-from mixbin.cli import app, distill_dask
-from mixbin.cli.distill import Options
+from mixbin.cli import app
 from mixbin.data.parquet import PieceRows, open_folder
 from mixbin.errors import InvalidInput
+from mixbin.studies.distillation import parquet as parquet_study
+from mixbin.studies.distillation.options import DistillOptions
+from mixbin.studies.options import Method
 
 pytestmark = pytest.mark.slow
 
@@ -542,25 +544,14 @@ def test_signs_that_the_font_lacks_are_no_warning(tmp_path):
 # Runs that are not this one.
 
 
-def folder_options(pieces, out, test):
-    """``mixbin distill`` on a folder, with its rows in this process."""
-    return Options(
-        train=pieces,
-        target="price",
-        budget=0.2,
-        out=out,
-        validation=[],
-        test=[test],
-        ignore=[],
-        alpha=0.01,
-        method="relax",
-        seed=0,
-        validation_fraction=None,
-        max_evaluations=8,
-        header=None,
-        resume=True,
-        as_json=True,
+def identity_with(pieces, out, test):
+    """Of ``mixbin distill`` on a folder, with its rows in this process."""
+    options = DistillOptions(
+        train=pieces, target="price", budget="0.2", out=out, test=[test], alpha=0.01, method=Method.RELAX, max_evaluations=8
     )
+    study = parquet_study.ParquetRegression(options)
+    study.load()
+    return study.identity()
 
 
 def test_the_identity_of_a_folder_has_the_test_rows(pieces, tmp_path):
@@ -569,14 +560,13 @@ def test_the_identity_of_a_folder_has_the_test_rows(pieces, tmp_path):
         (tmp_path / f"{i}.parquet").write_bytes(as_parquet(frame(30, i)))
     shutil.copy(tmp_path / "2.parquet", tmp_path / "copy.parquet")
     os.utime(tmp_path / "copy.parquet", (1, 1))
-    options = (folder_options(pieces, tmp_path / "run", tmp_path / f"{name}.parquet") for name in ("2", "copy", "3"))
-    one, copy, other = (distill_dask.identity(it, distill_dask.load(it)) for it in options)
+    one, copy, other = (identity_with(pieces, tmp_path / "run", tmp_path / f"{name}.parquet") for name in ("2", "copy", "3"))
     assert one == copy
     assert {name for name in one if one[name] != other[name]} == {"test"}
 
 
 def test_another_test_file_of_a_folder_is_not_gone_on_with(pieces, tmp_path, monkeypatch):
-    monkeypatch.setattr(distill_dask, "_connected", lambda cluster: nullcontext())
+    monkeypatch.setattr(parquet_study, "local_workers", lambda workers, memory_limit: nullcontext())
     for i in (2, 3):
         (tmp_path / f"{i}.parquet").write_bytes(as_parquet(frame(30, i)))
     args = ["distill", pieces, "--target", "price", *QUICK, "--workers", 1, "--out", tmp_path / "run", "--json"]
@@ -692,7 +682,7 @@ def test_what_the_system_refuses_is_one_line(finished, tmp_path, monkeypatch, er
     def refused(*_, **__):
         raise error
 
-    monkeypatch.setattr("mixbin.cli.distill.make_problem", refused)
+    monkeypatch.setattr("mixbin.studies.distillation.regression.RidgeDistillation", refused)
     assert message in complaint(distill(file, tmp_path / "run"), code=1)
 
 

@@ -125,7 +125,7 @@ KILLED = ["table4", "--jobs", "1", "--json"]
 
 @pytest.mark.ci
 def test_killed_in_the_middle_only_the_unfinished_is_computed(tmp_path, monkeypatch):
-    monkeypatch.setattr("mixbin.cli.reproduce.QUICK", FEW)
+    monkeypatch.setattr("mixbin.cli.commands.reproduce.QUICK", FEW)
     out = tmp_path / "out"
     command = [*KILLED, "--out", str(out)]
     killed = subprocess.run(

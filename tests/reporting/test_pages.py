@@ -13,11 +13,11 @@ import pytest
 from markupsafe import Markup
 
 import mixbin as mb
-from mixbin.reporting import write_report
 from mixbin.reporting.blocks import isolating
 from mixbin.reporting.figures import selection_data, shares_of
 from mixbin.reporting.words import ROWS, evidence
 from mixbin.reproduction.reading import read
+from mixbin.studies.pages import write_page
 from tests.reporting import folders
 from tests.reporting.folders import FILE, HOSTILE, TARGET, invoke
 
@@ -82,7 +82,7 @@ def test_a_page_written_later_is_the_same(runs, tmp_path):
         shutil.copytree(runs / name, copy)
         before = (copy / "report.html").read_bytes()
         (copy / "report.html").unlink()
-        assert write_report(copy).read_bytes() == before
+        assert write_page(copy).read_bytes() == before
 
 
 def test_what_a_distillation_says(runs, pages):
@@ -116,9 +116,9 @@ def test_the_rows_of_a_page_are_those_of_the_file(runs, pages):
 
 
 def test_wide_tables_show_fewer_rows(runs, monkeypatch, tmp_path):
-    monkeypatch.setattr("mixbin.reporting.distillation.MOST_LETTERS", 500)
+    monkeypatch.setattr("mixbin.studies.distillation.page.MOST_LETTERS", 500)
     shutil.copytree(runs / "rows", tmp_path / "run")
-    page = Seen(write_report(tmp_path / "run").read_text())
+    page = Seen(write_page(tmp_path / "run").read_text())
     listing = next(it for it in page.data if isinstance(it, dict) and it["columns"][0] == "row")
     assert 0 < len(listing["rows"]) < 30
     assert f"The first {len(listing['rows'])} of 30 rows stand here" in page.text

@@ -1,7 +1,6 @@
 """The command: its options, help and errors; what a command does lives in a module of its own, imported when it runs."""
 
 import errno
-import math
 import os
 import sys
 from collections.abc import Sequence
@@ -14,8 +13,11 @@ import typer
 from typer.core import TyperGroup
 
 from mixbin._version import __version__
+from mixbin.cli.commands.study import command
 from mixbin.cli.typed import remember, words
-from mixbin.errors import CannotWrite, DivergedError, InvalidInput
+from mixbin.errors import CannotWrite, DivergedError, InvalidInput, Unsolved
+from mixbin.studies import COMMANDS, options_of
+from mixbin.studies.options import parse_budget
 
 EXIT_UNSOLVED, EXIT_BAD_INPUT = 1, 2
 REMEDIES = {
@@ -44,7 +46,7 @@ class OneLineErrors(TyperGroup):
             sys.stdout.flush()
         except InvalidInput as error:
             code = _complain(str(error), EXIT_BAD_INPUT)
-        except DivergedError as error:
+        except (DivergedError, Unsolved) as error:
             code = _complain(str(error), EXIT_UNSOLVED)
         except OSError as error:
             code = _complain(_refused(error), EXIT_UNSOLVED)
@@ -140,235 +142,15 @@ def demo(
     json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of the table.")] = False,
 ) -> None:
     """A tour in less than a minute: keep a tenth of a small data set, find a planted group structure, see both as pages."""
-    amount = parse_budget(budget)
-    from mixbin.cli.demo import run
+    parse_budget(budget)
+    from mixbin.cli.commands.demo import run
 
-    run(amount, alpha, seed, out, as_json=json)
-
-
-class Method(StrEnum):
-    """The choices of ``--method``."""
-
-    PENALIZE = "penalize"
-    TOP_K = "top-k"
-    SIMPLE = "simple"
-    RELAX = "relax"
-    ALL = "all"
+    run(budget, alpha, seed, out, as_json=json)
 
 
-class Kind(StrEnum):
-    """The choices of ``--task``."""
-
-    REGRESSION = "regression"
-    CLASSIFICATION = "classification"
-
-
-@app.command(epilog="Example: mixbin distill train.csv --target price --budget 10% --test test.csv --out run")
-def distill(
-    train: Annotated[
-        Path,
-        typer.Argument(
-            metavar="TRAIN", help="The rows to choose from: CSV (also .gz, or one in a .zip), Parquet, or a folder of Parquet."
-        ),
-    ],
-    target: Annotated[
-        str, typer.Option(metavar="COLUMN", help="The column to predict, by name or number from 0; -1 is the last.")
-    ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder for the selected rows, the model and all else.")],
-    budget: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ROWS",
-            help="How many rows to keep: 10%, 0.1 or a count such as 30. Without it (classification only) rows are dropped where "
-            "their label does harm.",
-        ),
-    ] = None,
-    task: Annotated[
-        Kind, typer.Option(metavar="KIND", help="regression (ridge), or classification (logistic regression): label cleaning.")
-    ] = Kind.REGRESSION,
-    validation: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="Rows that judge the choice; may be repeated. Without it, split off TRAIN at random."),
-    ] = None,
-    test: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="Rows that play no part in the choice; may be repeated.")
-    ] = None,
-    alpha: Annotated[
-        float | None,
-        typer.Option(metavar="X", help="Strength of the ridge penalty, such as 100; without it, chosen together with the rows."),
-    ] = None,
-    method: Annotated[
-        Method, typer.Option(metavar="NAME", help="penalize, top-k, simple or relax; all compares them.")
-    ] = Method.PENALIZE,
-    ignore: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN", help="A column that is no feature; may be repeated.")
-    ] = None,
-    seed: Annotated[
-        int,
-        typer.Option(metavar="N", min=0, help="Splits the data and starts the methods; the same seed gives the same numbers."),
-    ] = 0,
-    validation_fraction: Annotated[
-        float | None, typer.Option(metavar="X", help="The share of TRAIN split off for validation, 0.2 unless given.")
-    ] = None,
-    max_evaluations: Annotated[int | None, typer.Option(metavar="N", help="How many models a method may train, at most.")] = None,
-    header: Annotated[
-        bool | None,
-        typer.Option(
-            "--header/--no-header", help="Whether the first row of a CSV has the names; without it, seen from that row."
-        ),
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=1, help="Parquet: processes that work on it, one a core unless given; it need not fit in memory."
-        ),
-    ] = None,
-    scheduler: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Parquet: the Dask cluster to use instead, such as tcp://host:8786.")
-    ] = None,
-    memory_limit: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Parquet: what each worker may use, such as 2GB.")
-    ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder --out.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of the table.")] = False,
-) -> None:
-    """Keep few rows of a table, such that a ridge or logistic regression trained on them predicts best."""
-    amount = None if budget is None else parse_budget(budget)
-    from mixbin.cli import distill_dask
-
-    if task is Kind.CLASSIFICATION:
-        from mixbin.cli.classify import run
-    else:
-        from mixbin.cli.distill import run
-    from mixbin.cli.distill import Options
-
-    options = Options(
-        train=train,
-        target=target,
-        budget=amount,
-        out=out,
-        validation=validation or [],
-        test=test or [],
-        ignore=ignore or [],
-        alpha=alpha,
-        method=method.value,
-        seed=seed,
-        validation_fraction=validation_fraction,
-        max_evaluations=max_evaluations,
-        header=header,
-        resume=resume,
-        as_json=json,
-    )
-    cluster = distill_dask.Cluster(workers, scheduler, memory_limit)
-    if distill_dask.wanted(train, cluster):
-        if task is Kind.CLASSIFICATION:
-            raise InvalidInput(
-                "--task classification must be one table in memory, got a folder, --workers or --scheduler; use a file"
-            )
-        distill_dask.run(options, cluster)
-    else:
-        run(options)
-
-
-class Synthetic(StrEnum):
-    """The choices of ``--synthetic``."""
-
-    EQUAL = "equal"
-    INEQUAL = "inequal"
-    RANDOM = "random"
-
-
-@app.command(epilog="Example: mixbin groups --synthetic inequal --a 0.3 --out run")
-def groups(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder for the groups, the models and all else.")],
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="Your tasks: an .npz file with X (tasks, rows, features) and y (tasks, rows), or a folder with a CSV file per "
-            "task. Centre what needs an intercept: the models have none.",
-        ),
-    ] = None,
-    synthetic: Annotated[
-        Synthetic | None, typer.Option(metavar="KIND", help="Made tasks instead, with equal, inequal or random group sizes.")
-    ] = None,
-    n_groups: Annotated[int | None, typer.Option(metavar="N", help="The most groups there can be, 10 unless given.")] = None,
-    lam: Annotated[
-        float | None,
-        typer.Option(
-            metavar="X", help="Strength of the group penalty, such as 0.02; without it, chosen together with the groups."
-        ),
-    ] = None,
-    method: Annotated[
-        Method,
-        typer.Option(
-            metavar="NAME", help="penalize, top-k (the largest entry of each feature), simple or relax; all compares them."
-        ),
-    ] = Method.PENALIZE,
-    seed: Annotated[
-        int,
-        typer.Option(
-            metavar="N", min=0, help="Makes or splits the data and starts the methods; the same seed gives the same numbers."
-        ),
-    ] = 0,
-    validation_fraction: Annotated[
-        float | None,
-        typer.Option(metavar="X", help="The share of each task split off where there are no validation rows, 0.2 unless given."),
-    ] = None,
-    max_evaluations: Annotated[
-        int | None, typer.Option(metavar="N", help="How often a method may train all tasks, at most.")
-    ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="CSV: the column to predict, by name or number from 0; the last unless given."),
-    ] = None,
-    ignore: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN", help="CSV: a column that is no feature; may be repeated.")
-    ] = None,
-    header: Annotated[
-        bool | None,
-        typer.Option("--header/--no-header", help="CSV: whether the first row has the names; without it, seen from that row."),
-    ] = None,
-    a: Annotated[
-        float | None, typer.Option("--a", metavar="X", help="Made tasks: the smallest active coefficient, 0.3 unless given.")
-    ] = None,
-    tasks: Annotated[int | None, typer.Option(metavar="N", help="Made tasks: how many, 500 unless given.")] = None,
-    samples: Annotated[int | None, typer.Option(metavar="N", help="Made tasks: rows of each part, 20 unless given.")] = None,
-    features: Annotated[int | None, typer.Option(metavar="N", help="Made tasks: columns, 100 unless given.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder --out.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of the tables.")] = False,
-) -> None:
-    """Find which features belong together, such that many regressions with a group lasso on these groups predict best.
-
-    A folder as --data holds one CSV per task, all with the same columns;
-    NAME_val.csv and NAME_test.csv are validation and test rows of NAME.csv.
-    An .npz may also hold X_val, y_val, X_test, y_test, feature_names and,
-    where the truth is known, labels or theta, and coef.
-    """
-    from mixbin.cli.groups import Options, run
-
-    run(
-        Options(
-            out=out,
-            data=data,
-            synthetic=None if synthetic is None else synthetic.value,
-            n_groups=n_groups,
-            lam=lam,
-            method=method.value,
-            seed=seed,
-            validation_fraction=validation_fraction,
-            max_evaluations=max_evaluations,
-            target=target,
-            ignore=ignore or [],
-            header=header,
-            a=a,
-            tasks=tasks,
-            samples=samples,
-            features=features,
-            resume=resume,
-            as_json=json,
-        )
-    )
+for _name in COMMANDS:
+    _options = options_of(_name)
+    app.command(_name, epilog=f"Example: {_options.example}")(command(_options))
 
 
 class PaperSolver(StrEnum):
@@ -416,7 +198,7 @@ def reproduce(
     are found in the folder that MIXBIN_DATA names; blog is otherwise
     downloaded.
     """
-    from mixbin.cli.reproduce import Options, run
+    from mixbin.cli.commands.reproduce import Options, run
 
     run(
         Options(
@@ -446,25 +228,9 @@ def report(
     run, index.html of a folder of runs (whose runs get a page where they have
     none).
     """
-    from mixbin.cli.pages import run
+    from mixbin.cli.commands.report import run
 
     run(folder, as_json=json)
-
-
-def parse_budget(text: str) -> int | float:
-    """A budget as typed: "10%" and "0.1" are fractions of the rows, "30" is a count."""
-    remedy = "write a percentage such as 10%, a fraction such as 0.1 or a count such as 30"
-    number = text.strip().removesuffix("%")
-    percent = number != text.strip()
-    try:
-        if not percent and number.lstrip("+-").isdigit():
-            return int(number)
-        value = float(number) / (100 if percent else 1)
-    except ValueError:
-        raise InvalidInput(f"--budget must be a number of rows, got {text!r}; {remedy}") from None
-    if not (math.isfinite(value) and 0 < value <= 1):
-        raise InvalidInput(f"--budget must be above 0 and at most {'100%' if percent else 'all rows'}, got {text!r}; {remedy}")
-    return value
 
 
 def main() -> None:

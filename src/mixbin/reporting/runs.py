@@ -1,16 +1,18 @@
-"""A run that a command left in a folder, as its page needs it; and what the pages of all runs have alike."""
+"""A run that a command left in a folder, as its page needs it; and the page itself, which is the same for all kinds of runs."""
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mixbin._files import read_json
 from mixbin.errors import InvalidInput
-from mixbin.reporting.blocks import Block, Cell, Facts, Grid, Points, Prose, Section, Shell, Text
+from mixbin.reporting.blocks import Block, Cell, Facts, Grid, Page, Points, Prose, Section, Shell, Text, isolating
+from mixbin.reporting.figures import Drawings
+from mixbin.reporting.record import FILE, Record
 from mixbin.reporting.words import Question, evidence
 from mixbin.result import Result, Status
 
@@ -21,11 +23,6 @@ STATUSES = {
     Status.INFEASIBLE: "breaks the budget",
     Status.STOPPED: "ended early",
 }
-HIDDEN = ("method", "status", "message")
-"""What a line of the comparison has beside its numbers."""
-
-RARE = ("ungrouped",)
-"""Numbers that are shown only where one of them is not 0."""
 
 
 @dataclass(frozen=True)
@@ -35,24 +32,14 @@ class Run:
     folder: Path
 
     @cached_property
-    def summary(self) -> dict[str, Any]:
-        """What the command printed."""
-        return read_json(self.folder / "methods.json")
+    def record(self) -> Record:
+        """What the run left for machines."""
+        return Record.from_json(read_json(self.folder / FILE))
 
     @cached_property
     def result(self) -> Result:
-        """What the method of the run gave."""
+        """What the method of the run found."""
         return Result.load(self.folder / "result.npz")
-
-    @property
-    def main(self) -> dict[str, Any]:
-        """The line of that method."""
-        line: dict[str, Any] = self.summary["methods"][-1]
-        return line
-
-    def line(self, method: str) -> dict[str, Any] | None:
-        """The line of a method, where it is there."""
-        return next((it for it in self.summary["methods"] if it["method"] == method), None)
 
     def json(self, name: str) -> dict[str, Any]:
         """A JSON file of the folder."""
@@ -68,66 +55,110 @@ class Run:
             raise InvalidInput(f"{self.folder / name} is not what mixbin wrote there ({error}); run the command again") from None
 
 
-def parquet_rows(folder: Path, most: int) -> tuple[list[str], list[list[str]]]:
-    """The columns and the first rows of the part files of a folder, their values as text."""
-    from pyarrow.parquet import ParquetFile
+class Column(NamedTuple):
+    """A number of the comparison as a person sees it."""
 
-    columns: list[str] = []
-    rows: list[list[str]] = []
-    for file in sorted(folder.glob("*.parquet")):
-        if len(rows) >= most:
-            break
-        with ParquetFile(file) as part:
-            for batch in part.iter_batches(batch_size=most):
-                columns = batch.schema.names
-                values = zip(*(column.to_pylist() for column in batch.columns), strict=True)
-                rows += [["" if value is None else str(value) for value in row] for row in values]
-    return columns, rows[:most]
+    head: str
+    """On a page."""
+    form: str
+    short: str | None = None
+    """In a terminal; None if it is only shown on the page."""
+    rare: bool = False
+    """Whether to show it only where some value is neither missing nor 0."""
 
-
-def task(said: str) -> str:
-    """A task as a command says it, under a heading that says that it is one."""
-    said = said.removeprefix("The task: ")
-    return said[0].upper() + said[1:]
+    def text(self, value: Any, missing: str) -> str:
+        """A value of this column."""
+        return missing if value is None else format(value, self.form)
 
 
-def methods(run: Run, known: Mapping[str, tuple[str, str]]) -> Grid:
-    """The comparison of the methods: the columns that are ``known`` (their heads and formats), then any others with numbers."""
-    lines = run.summary["methods"]
-    others = [name for name in lines[-1] if name not in (*known, *HIDDEN)]
-    columns = dict(known) | {name: (name.replace("_", " "), ".6g") for name in others}
-    kept = [name for name in columns if any(isinstance(it.get(name), int | float) for it in lines)]
-    kept = [name for name in kept if name not in RARE or any(it.get(name) for it in lines)]
+def shown(columns: Mapping[str, Column], record: Record) -> dict[str, Column]:
+    """The columns for which this run has numbers."""
+    numbers = [line.numbers for line in record.lines]
+    kept = {name: it for name, it in columns.items() if any(isinstance(line.get(name), int | float) for line in numbers)}
+    return {name: it for name, it in kept.items() if not it.rare or any(line.get(name) for line in numbers)}
+
+
+Sections = Callable[[Drawings], Sequence[Section]]
+
+
+class PageParts(NamedTuple):
+    """What a kind of study adds to the page of a run."""
+
+    label: str
+    """The kind of run in a word or two."""
+    title: Text
+    answer: Text
+    """What came out, in a sentence."""
+    tiles: Mapping[str, str]
+    """The figures that say most."""
+    names: Sequence[str]
+    """Names from the user's files that the task mentions; they may be written from right to left."""
+    question: Question
+    settings: Mapping[str, Text]
+    """What the numbers depend on; empty values are left out."""
+    first: Sections = lambda _: ()
+    """Sections before the comparison of the methods."""
+    details: Sections = lambda _: ()
+    """Sections after the certificate."""
+    evaluations: str = "evaluations"
+    """What the column of evaluations is called."""
+
+
+def page(run: Run, parts: PageParts, columns: Mapping[str, Column], explained: Sequence[str]) -> Page:
+    """The page of a run."""
+
+    def sections() -> list[Section]:
+        drawings, asked = Drawings(), run.record.asked.removeprefix("The task: ")
+        asked = asked[:1].upper() + asked[1:]
+        how = " ".join(it[0].upper() + it[1:] if i == 0 else it for i, it in enumerate(explained))
+        return [
+            Section("What was asked", [Prose([isolating(asked, *parts.names)])]),
+            *parts.first(drawings),
+            Section("The methods side by side", [_methods(run.record, columns, parts.evaluations), Prose([how], muted=True)]),
+            Section("How good is the answer?", [Points(evidence(run.result.certificate, run.result.status, parts.question))]),
+            *parts.details(drawings),
+            Section("How the search went", [drawings.path(run.result)]),
+            _origin(run.record, parts.settings),
+        ]
+
+    return Page(title=parts.title, subtitle=parts.answer, kind=parts.label, sections=sections, tiles=dict(parts.tiles))
+
+
+def _methods(record: Record, columns: Mapping[str, Column], evaluations: str) -> Grid:
+    """The comparison of the methods; numbers that no column describes come last."""
+    others = [name for name in record.main.numbers if name not in columns]
+    kept = shown({**columns, **{name: Column(name.replace("_", " "), ".6g") for name in others}}, record)
     rows = [
         [
-            Cell(it["method"]),
-            *(Cell(_number(it.get(name), columns[name][1])) for name in kept),
-            Cell("for comparison" if it["status"] is None else STATUSES[Status(it["status"])]),
+            Cell(line.method),
+            *(Cell(column.text(line.numbers.get(name), "none")) for name, column in kept.items()),
+            Cell(f"{line.evaluations:,d}"),
+            Cell(f"{line.seconds:.2f}"),
+            Cell("for comparison" if line.status is None else STATUSES[Status(line.status)]),
         ]
-        for it in lines
+        for line in record.lines
     ]
-    return Grid(["method", *(columns[name][0] for name in kept), "the answer is"], rows, strong=len(rows) - 1)
+    heads = ["method", *(column.head for column in kept.values()), evaluations, "seconds", "the answer is"]
+    return Grid(heads, rows, strong=len(rows) - 1)
 
 
-def _number(value: Any, form: str) -> str:
-    return "none" if value is None else format(value, form)
-
-
-def certificate(run: Run, question: Question) -> Section:
-    """What is known about the answer."""
-    return Section("How good is the answer?", [Points(evidence(run.result.certificate, run.result.status, question))])
-
-
-def origin(run: Run, settings: Mapping[str, Text]) -> Section:
+def _origin(record: Record, settings: Mapping[str, Text]) -> Section:
     """Settings, versions, and the command that makes the run again."""
-    about = run.summary.get("about", {})
+    about = record.about
     blocks: list[Block] = []
     if "command" in about:
         blocks += [
             Prose(["The command that made this run; to make it again, give --out another folder:"]),
             Shell(about["command"]),
         ]
-    facts: dict[str, Text] = {name: value for name, value in settings.items() if value != ""}
+    limit = record.identity["max_evaluations"]
+    common: dict[str, Text] = {
+        "method": str(record.identity["method"]),
+        "seed": str(record.facts["seed"]),
+        "at most": "" if limit is None else f"{limit:,} evaluations a method",
+        "checksum of the data": str(record.identity["data"]),
+    }
+    facts: dict[str, Text] = {name: value for name, value in {**settings, **common}.items() if value != ""}
     if "versions" in about:
         facts["versions"] = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
     facts |= {name: about[name] for name in ("machine", "finished") if name in about}

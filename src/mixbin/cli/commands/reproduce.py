@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 import typer
 
 from mixbin import _validate as check
-from mixbin.cli.report import empty_table, plain_console
-from mixbin.cli.run_folder import check_folder
-from mixbin.cli.solving import EXIT_INTERRUPTED
+from mixbin.cli.commands.study import EXIT_INTERRUPTED
+from mixbin.cli.terminal import plain_console, rich_table
 from mixbin.cli.typed import command_line
 from mixbin.errors import InvalidInput
 from mixbin.problems.group_lasso.structure import usable_cores
-from mixbin.reporting import write_report
 from mixbin.reproduction import distillation, figures, tables, writing
 from mixbin.reproduction.job import FULL, QUICK, Job, Record
 from mixbin.reproduction.plan import FIGURES, TABLES, Plan
 from mixbin.reproduction.published import canonical
 from mixbin.reproduction.running import Runs
 from mixbin.reproduction.table import Table
+from mixbin.studies.folder import check_folder
+from mixbin.studies.pages import write_page
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -83,7 +83,7 @@ def run(options: Options) -> None:
     said = writing.about(plan, command_line(), seconds)
     made = [tables.make(name, plan, records) for name in plan.what if name in TABLES]
     drawn = [figures.make(name, plan, records) for name in plan.what if name in FIGURES]
-    files = [*writing.write(options.out, said, made, drawn), write_report(options.out).name]
+    files = [*writing.write(options.out, said, made, drawn), write_page(options.out).name]
     if options.as_json:
         cells = {table.name: table.cells() for table in made}
         print(json.dumps({"about": said, "tables": cells, "files": [str(options.out / name) for name in files]}, allow_nan=False))
@@ -155,7 +155,7 @@ def show(said: Record, made: Sequence[Table], before: int, total: int, out: Path
 
 def shown(table: Table, wide: bool) -> "Shown":
     """A table for the terminal: what we have numbers for, with deviations where there is room for them."""
-    out = empty_table(*table.heads, *table.columns, texts=table.heads)
+    out = rich_table([*table.heads, *table.columns], (), table.heads)
     for column, name in zip(out.columns, table.heads, strict=False):
         # The last of the labels is short.
         column.no_wrap = name == table.heads[-1]

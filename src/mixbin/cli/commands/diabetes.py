@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Not "from mixbin.cli import": there this name is the command.
-import mixbin.cli.distill as distill
 from mixbin._files import csv_text, write_text
 from mixbin._validate import Floats
-from mixbin.cli.report import empty_table
-from mixbin.cli.run_folder import RunFolder
-from mixbin.cli.solving import Solved
-from mixbin.problems import RidgeDistillation
+from mixbin.cli.terminal import rich_table
 from mixbin.result import Status
+from mixbin.studies.distillation.options import DistillOptions
+from mixbin.studies.distillation.regression import Regression
+from mixbin.studies.options import Method
+from mixbin.studies.runner import MethodRun, run
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -109,79 +108,70 @@ def write_parts(split: Split, out: Path) -> None:
         write_text(out / "data" / f"{name}.csv", csv_text([*split.features, TARGET], cells))
 
 
-def distillation(budget: int | float, alpha: float | None, seed: int, out: Path, as_json: bool) -> distill.Options:
+def distillation(budget: str, alpha: float | None, seed: int, out: Path, as_json: bool) -> DistillOptions:
     """The first part as options of ``mixbin distill``."""
-    return distill.Options(
+    return DistillOptions(
         train=out / "data" / "train.csv",
         target=TARGET,
         budget=budget,
         out=out / "diabetes",
         validation=[out / "data" / "validation.csv"],
         test=[out / "data" / "test.csv"],
-        ignore=[],
         alpha=alpha,
-        method="all",
+        method=Method.ALL,
         seed=seed,
-        validation_fraction=None,
-        max_evaluations=None,
-        header=None,
-        resume=False,
         as_json=as_json,
     )
 
 
-def compare(split: Split, options: distill.Options) -> Comparison:
+def compare(split: Split, options: DistillOptions) -> Comparison:
     """Each method on the same rows, as ``mixbin distill`` runs and leaves them; the errors by retraining on each answer."""
-    task = distill.load(options)
-    problem = distill.make_problem(task, options)
-    folder = RunFolder(options.out, tuple(distill.SHOWN))
-    folder.enter(distill.identity(options, task, problem), resume=False)
-    runs = distill.solve(options, problem, folder)
-    distill.finish(options, task, problem, folder, runs, command_of(options))
+    study = Regression(options)
+    study.load()
+    runs = run(study, command_of(options)).runs
     return Comparison(
         data="diabetes",
         train=split.train.tolist(),
         validation=split.validation.tolist(),
         test=split.test.tolist(),
-        budget=problem.theta_set.k,
+        budget=study.problem.theta_set.k,
         seed=options.seed,
-        methods=[all_rows(split, problem), *(solved(split, problem, it) for it in runs)],
-        random_rows_test_rmse=random_rows(split, problem, options.seed),
+        methods=[all_rows(split, study), *(solved(split, study, it) for it in runs)],
+        random_rows_test_rmse=random_rows(split, study),
     )
 
 
-def command_of(options: distill.Options) -> str:
+def command_of(options: DistillOptions) -> str:
     """What to type for the first part alone."""
-    words = ["mixbin", "distill", str(options.train), "--target", options.target, "--budget", f"{options.budget}"]
-    words += ["--validation", str(options.validation[0]), "--test", str(options.test[0]), "--method", options.method]
+    words = ["mixbin", "distill", str(options.train), "--target", options.target, "--budget", str(options.budget)]
+    words += ["--validation", str(options.validation[0]), "--test", str(options.test[0]), "--method", options.method.value]
     words += [] if options.alpha is None else ["--alpha", repr(options.alpha)]
     return shlex.join([*words, "--seed", str(options.seed), "--out", str(options.out)])
 
 
-def solved(split: Split, problem: RidgeDistillation, run: Solved) -> Line:
-    """What one method gave, retrained."""
+def solved(split: Split, study: Regression, run: MethodRun) -> Line:
+    """What one method found, retrained."""
     method, result, seconds = run
     how = {"status": result.status.value, "evaluations": result.n_evaluations, "seconds": seconds, "message": result.message}
-    return line(method, split, result.theta, distill.alpha_of(problem, result), **how)
+    return line(method, split, result.theta, study.alpha(result.lam), **how)
 
 
-def all_rows(split: Split, problem: RidgeDistillation) -> Line:
+def all_rows(split: Split, study: Regression) -> Line:
     """The reference: train on everything."""
     began = time.perf_counter()
     theta = np.ones(len(split.train), dtype=bool)
-    alpha, evaluations = distill.best_alpha(problem, theta)
+    alpha, evaluations = study.best_alpha(theta)
     seconds = time.perf_counter() - began
     return line(
         "all rows", split, theta, alpha, status=None, evaluations=evaluations, seconds=seconds, message="nothing to choose"
     )
 
 
-def random_rows(split: Split, problem: RidgeDistillation, seed: int) -> float:
+def random_rows(split: Split, study: Regression) -> float:
     """The mean test error of as many rows drawn at random, with the best alpha for each draw."""
-    rng = np.random.default_rng(seed)
-    rows = np.arange(len(split.train))
-    draws = [np.isin(rows, rng.choice(rows, problem.theta_set.k, replace=False)) for _ in range(RANDOM_DRAWS)]
-    return float(np.mean([split.rmse(split.test, theta, distill.best_alpha(problem, theta)[0]) for theta in draws]))
+    rng, rows = np.random.default_rng(study.options.seed), np.arange(len(split.train))
+    draws = [np.isin(rows, rng.choice(rows, study.problem.theta_set.k, replace=False)) for _ in range(RANDOM_DRAWS)]
+    return float(np.mean([split.rmse(split.test, theta, study.best_alpha(theta)[0]) for theta in draws]))
 
 
 def line(method: str, split: Split, weights: NDArray[Any], alpha: float, **how: Any) -> Line:
@@ -217,13 +207,12 @@ def show(comparison: Comparison, console: "Console") -> None:
 
 def table(comparison: Comparison) -> "Table":
     """One line per method."""
-    out = empty_table("method", "validation RMSE", "test RMSE", "rows", "status", "evaluations", "seconds")
+    rows = []
     for it in comparison.methods:
         errors = ["no rows" if error is None else f"{error:.2f}" for error in (it.validation_rmse, it.test_rmse)]
-        out.add_row(
-            it.method, *errors, str(it.rows), (it.status or "reference").lower(), str(it.evaluations), f"{it.seconds:.2f}"
-        )
-    return out
+        status = (it.status or "reference").lower()
+        rows.append([it.method, *errors, str(it.rows), status, str(it.evaluations), f"{it.seconds:.2f}"])
+    return rich_table(["method", "validation RMSE", "test RMSE", "rows", "status", "evaluations", "seconds"], rows)
 
 
 def conclusions(comparison: Comparison) -> list[str]:

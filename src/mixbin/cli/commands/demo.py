@@ -12,18 +12,19 @@ from typing import Any
 
 import typer
 
-# Not "from mixbin.cli import": there these names are the commands.
-import mixbin.cli.distill as distill
-import mixbin.cli.groups as groups
 from mixbin import _validate as check
 from mixbin._files import write_text
-from mixbin.cli.diabetes import PARTS, compare, distillation, load, show, write_parts
-from mixbin.cli.report import plain_console, spinner
-from mixbin.cli.run_folder import RunFolder, check_folder, writing_to
-from mixbin.cli.solving import EXIT_INTERRUPTED
+from mixbin.cli.commands.diabetes import PARTS, compare, distillation, load, show, write_parts
+from mixbin.cli.commands.study import EXIT_INTERRUPTED
+from mixbin.cli.terminal import plain_console
 from mixbin.errors import InvalidInput
-from mixbin.reporting import write_report
+from mixbin.progress import spinner
 from mixbin.sets.budget import resolve_budget
+from mixbin.studies.distillation.regression import Regression
+from mixbin.studies.folder import RunFolder, check_folder, writing_to
+from mixbin.studies.groups.study import Groups
+from mixbin.studies.options import parse_budget
+from mixbin.studies.pages import write_page
 
 PLANTED: dict[str, Any] = {"tasks": 60, "samples": 12, "features": 24, "n_groups": 4}
 """Small enough that it is solved in seconds once the kernels are compiled."""
@@ -32,8 +33,8 @@ MARK = "demo.txt"
 FILES = {
     ".": ("index.html",),
     "data": tuple(f"{part}.csv" for part in PARTS),
-    "diabetes": tuple(distill.SHOWN),
-    "groups": tuple(groups.SHOWN),
+    "diabetes": tuple(Regression.all_files()),
+    "groups": tuple(Groups.all_files()),
 }
 """All that the demo writes beside it."""
 
@@ -53,7 +54,7 @@ class Planted:
     seconds: float
 
 
-def run(budget: int | float, alpha: float | None, seed: int, out: Path, *, as_json: bool) -> None:
+def run(budget: str, alpha: float | None, seed: int, out: Path, *, as_json: bool) -> None:
     """Distil, find groups, write the pages; print the tables and where the pages are, or one line of JSON."""
     if alpha is not None:
         check.real(
@@ -62,7 +63,7 @@ def run(budget: int | float, alpha: float | None, seed: int, out: Path, *, as_js
     split = load(seed)
     options = distillation(budget, alpha, seed, out, as_json)
     # Before anything is written: a budget may be no number of these rows.
-    resolve_budget("budget", budget, len(split.train))
+    resolve_budget("budget", parse_budget(budget), len(split.train))
     enter(out)
     try:
         write_parts(split, out)
@@ -74,7 +75,7 @@ def run(budget: int | float, alpha: float | None, seed: int, out: Path, *, as_js
             with spinner("Finding groups; the first time, kernels are compiled for some 20 seconds ...", quiet=as_json):
                 structure = groups_found()
         with spinner("Writing the pages ...", quiet=as_json):
-            page = write_report(out)
+            page = write_page(out)
     except KeyboardInterrupt:
         print("mixbin: interrupted; the same command begins anew", file=sys.stderr)
         raise typer.Exit(EXIT_INTERRUPTED) from None

@@ -1,0 +1,71 @@
+"""What the commands print alike: tables, and a finished run."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mixbin.reporting.record import Record
+from mixbin.reporting.runs import shown
+from mixbin.result import Status
+from mixbin.studies.study import Study, Table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table as RichTable
+
+LEFT_ALIGNED = ("method", "status")
+"""Columns of words; all others are numbers, which stand at the right."""
+
+
+def plain_console() -> "Console":
+    """A console that prints text as it is, including names with brackets or colons."""
+    from rich.console import Console
+
+    return Console(highlight=False, markup=False, emoji=False)
+
+
+def rich_table(heads: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[str] = LEFT_ALIGNED) -> "RichTable":
+    """A table without lines, except below its head.
+
+    Where a terminal is narrow, long cells are broken into lines, so that nothing is left out.
+    """
+    from rich import box
+    from rich.table import Table
+
+    out = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
+    for head in heads:
+        out.add_column(head, justify="left" if head in words else "right", vertical="top", overflow="fold")
+    for row in rows:
+        out.add_row(*row)
+    return out
+
+
+def show_record(record: Record, study: type[Study[Any]], out: object, before: bool, console: "Console") -> None:
+    """The task in a sentence, the comparison, the certificate in words, and where the files are."""
+    columns = {name: it for name, it in shown(study.columns(), record).items() if it.short is not None}
+    rows = [
+        [
+            line.method,
+            *(column.text(line.numbers.get(name), "no rows") for name, column in columns.items()),
+            (line.status or "reference").lower(),
+            f"{line.evaluations:,}",
+            f"{line.seconds:.2f}",
+        ]
+        for line in record.lines
+    ]
+    heads = ["method", *(str(column.short) for column in columns.values()), "status", "evals", "seconds"]
+    console.print("\n" + study.sentence(record.facts) + "\n")
+    console.print(rich_table(heads, rows))
+    console.print("\n" + " ".join(study.explained(record)) + "\n")
+    for more in study.more(record):
+        console.print(rich_table(*more) if isinstance(more, Table) else more)
+        console.print()
+    main = record.main
+    if main.status != Status.BINARY:
+        console.print(f"How {main.method} ended: {main.message}.\n")
+    if record.certificate is not None:
+        console.print(f"About {study.answer_name(record)}: {record.certificate}\n")
+    console.print(f"This run had ended before; nothing was computed again. In {out}:" if before else f"Written to {out}:")
+    files = study.all_files()
+    width = max(map(len, files)) + 1
+    for name, what in files.items():
+        console.print(f"  {name:<{width}} {what}")

@@ -1,0 +1,124 @@
+"""What a run leaves behind in ``methods.json``: a typed record that the terminal, the page and ``--json`` are made from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mixbin._files import foreign, read_json, write_json
+
+FILE = "methods.json"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the comparison: a method, or a reference to compare with, which has no status."""
+
+    method: str
+    numbers: Mapping[str, Any]
+    """What the kind of study measures, such as ``validation_loss``; None where it cannot be measured."""
+    status: str | None = None
+    evaluations: int = 1
+    seconds: float = 0.0
+    message: str = "nothing to choose"
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it on one level."""
+        rest = {"status": self.status, "evaluations": self.evaluations, "seconds": self.seconds, "message": self.message}
+        return {"method": self.method, **self.numbers, **rest}
+
+    @classmethod
+    def from_json(cls, entries: Mapping[str, Any]) -> "Line":
+        """The inverse of ``to_json``."""
+        named = {name: entries[name] for name in ("method", "status", "evaluations", "seconds", "message")}
+        return cls(numbers={name: value for name, value in entries.items() if name not in named}, **named)
+
+
+@dataclass(frozen=True)
+class Record:
+    """A finished run."""
+
+    kind: str
+    """The name under which the study is registered."""
+    facts: Mapping[str, Any]
+    """What the study says about its data and its question."""
+    lines: tuple[Line, ...]
+    """The comparison. The last line is the method that the run is about."""
+    certificate: str | None
+    files: Mapping[str, str]
+    """The name of each file and where the command was told to write it."""
+    identity: Mapping[str, Any]
+    """Everything the numbers depend on."""
+    asked: str
+    """The task in a sentence."""
+    about: Mapping[str, Any]
+    """Where the run came from: command, versions, machine, time."""
+
+    @property
+    def main(self) -> Line:
+        """The line of the method that the run is about."""
+        return self.lines[-1]
+
+    def line(self, method: str) -> Line | None:
+        """The line of a method, or None if the run has none."""
+        return next((line for line in self.lines if line.method == method), None)
+
+    @property
+    def n_methods(self) -> int:
+        """How many lines are methods, not references."""
+        return sum(line.status is not None for line in self.lines)
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it for machines, the facts on the first level."""
+        return {
+            "kind": self.kind,
+            **self.facts,
+            "method": self.main.method,
+            "methods": [line.to_json() for line in self.lines],
+            "certificate": self.certificate,
+            "files": dict(self.files),
+            "identity": dict(self.identity),
+            "asked": self.asked,
+            "about": dict(self.about),
+        }
+
+    @classmethod
+    def from_json(cls, entries: Mapping[str, Any]) -> "Record":
+        """The inverse of ``to_json``; also reads files written before records named their kind."""
+        known = {name: entries.get(name, {}) for name in ("files", "identity", "about")}
+        named = ("kind", "method", "methods", "certificate", "asked", *known)
+        lines = tuple(Line.from_json(line) for line in entries["methods"])
+        if not lines or not all(isinstance(value, Mapping) for value in known.values()):
+            raise ValueError("it has no methods, or something without names where names belong")
+        return cls(
+            kind=str(entries["kind"]) if "kind" in entries else _old_kind(entries),
+            facts={name: value for name, value in entries.items() if name not in named},
+            lines=lines,
+            certificate=entries["certificate"],
+            asked=str(entries.get("asked", "")),
+            **known,
+        )
+
+    @classmethod
+    def read(cls, folder: Path) -> "Record":
+        """The record of the run in a folder, which somebody may have changed."""
+        file = folder / FILE
+        entries = read_json(file)
+        try:
+            return cls.from_json(entries)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise foreign(file, f"{type(error).__name__}: {error}") from None
+
+    def write(self, folder: Path) -> None:
+        """Write ``methods.json``."""
+        write_json(folder / FILE, self.to_json())
+
+
+def _old_kind(entries: Mapping[str, Any]) -> str:
+    """The kind of a run that was written before records named it."""
+    identity = entries.get("identity", {})
+    if isinstance(identity, Mapping) and identity.get("command") == "groups":
+        return "groups"
+    if entries.get("task") == "classification":
+        return "classification"
+    return "parquet" if "storage" in entries else "regression"

@@ -1,0 +1,107 @@
+"""The options of ``mixbin distill``; loads nothing heavy, so that help stays quick."""
+
+import os
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from mixbin.errors import InvalidInput
+from mixbin.studies.options import Covered, Method, Option, Options
+
+if TYPE_CHECKING:
+    from mixbin.studies.study import Study
+
+
+class Task(StrEnum):
+    """The choices of ``--task``."""
+
+    REGRESSION = "regression"
+    CLASSIFICATION = "classification"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistillOptions(Options):
+    """The command as typed."""
+
+    command = "distill"
+    help = "Keep few rows of a table, such that a ridge or logistic regression trained on them predicts best."
+    example = "mixbin distill train.csv --target price --budget 10% --test test.csv --out run"
+
+    train: Annotated[
+        Path,
+        Covered(
+            "The rows to choose from: CSV (also .gz, or one in a .zip), Parquet, or a folder of Parquet.", "TRAIN", argument=True
+        ),
+    ]
+    target: Annotated[str, Covered("The column to predict, by name or number from 0; -1 is the last.", "COLUMN")]
+    out: Annotated[Path, Covered("The folder for the selected rows, the model and all else.", "DIR")]
+    budget: Annotated[
+        str | None,
+        Covered(
+            "How many rows to keep: 10%, 0.1 or a count such as 30. Without it (classification only) rows are dropped where "
+            "their label does harm.",
+            "ROWS",
+        ),
+    ] = None
+    task: Annotated[
+        Task,
+        Covered("regression (ridge), or classification (logistic regression): label cleaning.", "KIND"),
+    ] = Task.REGRESSION
+    validation: Annotated[
+        list[Path],
+        Covered("Rows that judge the choice; may be repeated. Without it, split off TRAIN at random.", "FILE"),
+    ] = field(default_factory=list)
+    test: Annotated[list[Path], Covered("Rows that play no part in the choice; may be repeated.", "FILE")] = field(
+        default_factory=list
+    )
+    alpha: Annotated[
+        float | None, Option("Strength of the ridge penalty, such as 100; without it, chosen together with the rows.", "X")
+    ] = None
+    method: Annotated[Method, Option("penalize, top-k, simple or relax; all compares them.", "NAME")] = Method.PENALIZE
+    ignore: Annotated[list[str], Covered("A column that is no feature; may be repeated.", "COLUMN")] = field(default_factory=list)
+    seed: Annotated[
+        int, Option("Splits the data and starts the methods; the same seed gives the same numbers.", "N", least=0)
+    ] = 0
+    validation_fraction: Annotated[
+        float | None, Covered("The share of TRAIN split off for validation, 0.2 unless given.", "X")
+    ] = None
+    max_evaluations: Annotated[int | None, Option("How many models a method may train, at most.", "N")] = None
+    header: Annotated[
+        bool | None,
+        Covered("Whether the first row of a CSV has the names; without it, seen from that row.", flags=("--header/--no-header",)),
+    ] = None
+    workers: Annotated[
+        int | None,
+        Covered("Parquet: processes that work on it, one a core unless given; it need not fit in memory.", "N", least=1),
+    ] = None
+    scheduler: Annotated[
+        str | None,
+        Covered("Parquet: the Dask cluster to use instead, such as tcp://host:8786.", "ADDRESS"),
+    ] = None
+    memory_limit: Annotated[str | None, Covered("Parquet: what each worker may use, such as 2GB.", "SIZE")] = None
+
+    @property
+    def on_workers(self) -> bool:
+        """Whether the rows are read by Dask workers: TRAIN is a folder, or an option about workers was given."""
+        asked = any(it is not None for it in (self.workers, self.scheduler, self.memory_limit))
+        # Not ``is_dir``, which raises an error for names that the system refuses; whoever reads the file says so.
+        return asked or os.path.isdir(self.train)
+
+    def study(self) -> "Study[Any]":
+        """On workers, for classes, or for numbers in memory."""
+        if self.on_workers:
+            if self.task is Task.CLASSIFICATION:
+                raise InvalidInput(
+                    "--task classification must be one table in memory, got a folder, --workers or --scheduler; use a file"
+                )
+            from mixbin.studies.distillation.parquet import ParquetRegression
+
+            return ParquetRegression(self)
+        if self.task is Task.CLASSIFICATION:
+            from mixbin.studies.distillation.classification import Classification
+
+            return Classification(self)
+        from mixbin.studies.distillation.regression import Regression
+
+        return Regression(self)

@@ -1,0 +1,152 @@
+"""The page of a distillation: which rows were kept, what that costs, and how far the answer can be trusted."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from mixbin.reporting.blocks import Block, Listing, Prose, Section, Text, isolated
+from mixbin.reporting.figures import Drawings
+from mixbin.reporting.runs import PageParts, Run
+from mixbin.reporting.words import LABELS, ROWS
+
+MOST_ROWS = 2_000
+"""A page holds at most this many rows; the CSV file beside it holds all."""
+MOST_LETTERS = 3_000_000
+"""A page holds at most about this many letters of rows, so it shows fewer rows of a wide table."""
+ERRORS = {"rmse": "RMSE", "accuracy": "accuracy", "loss": "loss"}
+"""What an answer is judged by; the first that was measured is shown."""
+
+
+def parts(run: Run) -> PageParts:
+    """What this kind adds to the page of a run."""
+    record, facts = run.record, run.record.facts
+    kept, m, name = record.main.numbers["rows"], facts["rows"], Path(facts["train"]).name
+    weighted = run.result.theta.dtype.kind == "f"
+    verb = "weights" if weighted else "keeps"
+
+    def details(drawings: Drawings) -> list[Section]:
+        figures: list[Block] = [drawings.selection(facts["selection"])] if "selection" in facts else []
+        return [
+            Section(f"The rows that {record.main.method} {verb}", [*figures, _rows(run)]),
+            Section("The model trained on them", _model(run)),
+        ]
+
+    return PageParts(
+        label="Distillation",
+        title=Markup("{} of {} rows of {}").format(f"{kept:,}", f"{m:,}", isolated(name)),
+        answer=_answer(run, verb),
+        tiles={"rows with a weight" if weighted else "rows kept": f"{kept:,}", **_tiles(run)},
+        names=[repr(facts["target"]), name],
+        question=ROWS if facts["budget"] is not None else LABELS,
+        settings=_settings(facts),
+        details=details,
+        evaluations="models trained",
+    )
+
+
+def _judged(run: Run, part: str) -> str | None:
+    """The quantity that says most about how the models do on a part of the data."""
+    return next((kind for kind in ERRORS if run.record.main.numbers.get(f"{part}_{kind}") is not None), None)
+
+
+def _answer(run: Run, verb: str) -> str:
+    """What came out, in a sentence."""
+    main, everything = run.record.main, run.record.line("all rows")
+    errors = []
+    for part in ("test", "validation"):
+        kind = _judged(run, part)
+        if kind is None:
+            continue
+        said = f"a {part} {ERRORS[kind]} of {main.numbers[f'{part}_{kind}']:.4g}"
+        if everything is not None and everything.numbers.get(f"{part}_{kind}") is not None:
+            said += f" (all {everything.numbers['rows']:,} rows: {everything.numbers[f'{part}_{kind}']:.4g})"
+        errors.append(said)
+    kept, m = main.numbers["rows"], run.record.facts["rows"]
+    return (
+        f"The method {main.method} {verb} {kept:,} of {m:,} rows ({100 * kept / m:.3g}\N{NO-BREAK SPACE}%); "
+        f"trained on them, the model has {' and '.join(errors)}."
+    )
+
+
+def _tiles(run: Run) -> dict[str, str]:
+    numbers, out = run.record.main.numbers, {}
+    for part in ("test", "validation"):
+        kind = _judged(run, part)
+        if kind is not None:
+            out[f"{part} {ERRORS[kind]}"] = f"{numbers[f'{part}_{kind}']:.4g}"
+    return out | {"alpha": f"{numbers['alpha']:.3g}", "seconds": f"{run.record.main.seconds:.1f}"}
+
+
+def _rows(run: Run) -> Listing:
+    """The selected rows, as many as a page can hold."""
+    folder = run.folder / "selected"
+    columns, first = parquet_rows(folder, MOST_ROWS) if folder.is_dir() else run.table("selected.csv", MOST_ROWS)
+    size, kept = 0, 0
+    for row in first:
+        size += sum(map(len, row)) + 3 * len(row)
+        if size > MOST_LETTERS and kept:
+            break
+        kept += 1
+    shown, total = first[:kept], run.record.main.numbers["rows"]
+    if len(shown) == total:
+        return Listing(columns, shown, "selected.csv", "rows", note="Numbers of rows count from 0, as in the training file.")
+    if folder.is_dir():
+        note = f"The first {len(shown):,} of {total:,} rows stand here; all are in the Parquet files of the folder selected."
+        return Listing(columns, shown, "selected-rows.csv", "rows", note=note, label=f"These {len(shown):,} rows as CSV")
+    # The download holds the numbers of all selected rows, though the page does not hold all of the rows.
+    head = [name for name in ("row", "weight") if name in columns]
+    numbers = [[row[columns.index(name)] for name in head] for row in run.table("selected.csv")[1]]
+    note = Markup(
+        'The first {} of {} rows stand here; all of them are in <a href="selected.csv">selected.csv</a> in the folder of this '
+        "page. Numbers of rows count from 0, as in the training file."
+    ).format(f"{len(shown):,}", f"{total:,}")
+    download = {"columns": head, "rows": numbers}
+    return Listing(
+        columns, shown, "selected-rows.csv", "rows", download=download, note=note, label=f"Numbers of all {total:,} rows as CSV"
+    )
+
+
+def parquet_rows(folder: Path, most: int) -> tuple[list[str], list[list[str]]]:
+    """The columns and the first rows of the part files of a folder, their values as text."""
+    from pyarrow.parquet import ParquetFile
+
+    columns: list[str] = []
+    rows: list[list[str]] = []
+    for file in sorted(folder.glob("*.parquet")):
+        if len(rows) >= most:
+            break
+        with ParquetFile(file) as part:
+            for batch in part.iter_batches(batch_size=most):
+                columns = batch.schema.names
+                values = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+                rows += [["" if value is None else str(value) for value in row] for row in values]
+    return columns, rows[:most]
+
+
+def _model(run: Run) -> list[Block]:
+    """The coefficients, and how to train the model again."""
+    model = run.json("model.json")
+    if not isinstance(model.get("coef"), Mapping) or "how" not in model.get("scikit_learn", {}):
+        return [Prose([Markup('The model is in <a href="model.json">model.json</a>.')])]
+    listed = [[name, f"{value!r}"] for name, value in model["coef"].items() if isinstance(value, float)]
+    said = Markup("A ridge regression of {} with intercept {}. With scikit-learn: {}.").format(
+        isolated(model["target"]), f"{model['intercept']:.6g}", model["scikit_learn"]["how"]
+    )
+    return [Prose([said]), Listing(["feature", "coefficient"], listed, "coefficients.csv", "features")]
+
+
+def _settings(facts: Mapping[str, Any]) -> dict[str, Text]:
+    chosen = "from the spread of the columns" if facts.get("task") == "classification" else "chosen together with the rows"
+    test = facts["test_rows"]
+    return {
+        "training file": isolated(facts["train"]),
+        "target": isolated(facts["target"]),
+        "features": f"{facts['features']:,}",
+        "candidate rows": f"{facts['rows']:,}",
+        "validation rows": f"{facts['validation_rows']:,}" + (" split off at random" if facts["validation_split"] else ""),
+        "test rows": "none" if test is None else f"{test:,}",
+        "budget": "none: as many rows as help" if facts["budget"] is None else f"{facts['budget']:,} rows",
+        "alpha": f"{facts['alpha']:g}" if facts["alpha"] is not None else chosen,
+    }

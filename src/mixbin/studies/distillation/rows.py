@@ -1,0 +1,169 @@
+"""What all studies of rows have in common: one table, its validation and test rows, the selected rows, the words."""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixbin import _validate as check
+from mixbin._files import csv_text
+from mixbin.data import tables
+from mixbin.errors import InvalidInput, Unsolved
+from mixbin.reporting.record import Record
+from mixbin.reporting.runs import PageParts, Run
+from mixbin.result import Result
+from mixbin.studies.distillation.options import DistillOptions
+from mixbin.studies.options import parse_budget
+from mixbin.studies.study import Study
+
+P = TypeVar("P")
+"""Some rows as the study keeps them."""
+
+
+def check_validation_fraction(fraction: float | None) -> None:
+    """A share between 0 and 1."""
+    if fraction is not None:
+        remedy = "write a share such as 0.2"
+        check.real("--validation-fraction", fraction, low=0, high=1, open_low=True, open_high=True, remedy=remedy)
+
+
+class RowStudy(Study[DistillOptions]):
+    """Which rows to keep."""
+
+    files: ClassVar[Mapping[str, str]] = {
+        "selected.csv": "the selected rows, with their numbers in the training file",
+        "model.json": "the ridge regression trained on them",
+    }
+    features: list[str]
+    target: str
+    rows: NDArray[np.intp]
+    """The candidate rows, by their numbers in the file."""
+
+    @property
+    def source(self) -> str:
+        """The name of the training file."""
+        return self.options.train.name
+
+    @property
+    def budget(self) -> int | float | None:
+        """The budget as a number."""
+        return None if self.options.budget is None else parse_budget(self.options.budget)
+
+    def check(self) -> None:
+        """The options that every study of rows has."""
+        options = self.options
+        _ = self.budget
+        if options.alpha is not None:
+            remedy = "write a number such as 100, or leave it out to have it chosen"
+            check.real("--alpha", options.alpha, low=0, open_low=True, remedy=remedy)
+        super().check()
+        check_validation_fraction(options.validation_fraction)
+        if options.validation and options.validation_fraction is not None:
+            raise InvalidInput("--validation-fraction has no use beside --validation; leave one of them out")
+
+    @abstractmethod
+    def digests(self) -> dict[str, str | None]:
+        """Hashes of all rows."""
+
+    def contents(self) -> dict[str, Any]:
+        """All rows, the names of the columns and the number of rows to keep."""
+        return {
+            **self.digests(),
+            # The same rows may come from two files, where they have other numbers.
+            "validation": "given" if self.options.validation else "split off",
+            "columns": [*self.features, self.target],
+            "budget": getattr(self.problem.theta_set, "k", None),
+        }
+
+    def reject(self, method: str, main: Result) -> None:
+        """A selection without rows trains no model."""
+        if not main.theta.any():
+            raise Unsolved(
+                f"{method} rounding keeps no row, so there is no model; use --method top-k or penalize in another --out"
+            )
+
+    def facts(self, main: Result) -> dict[str, Any]:
+        """Files, columns and numbers of rows."""
+        return {
+            "train": str(self.options.train),
+            "target": self.target,
+            "features": len(self.features),
+            "rows": self.problem.theta_set.size,
+            **self.sizes(),
+            "budget": getattr(self.problem.theta_set, "k", None),
+            "alpha": self.options.alpha,
+            "seed": self.options.seed,
+        }
+
+    @abstractmethod
+    def sizes(self) -> dict[str, Any]:
+        """``validation_rows``, ``test_rows`` and ``validation_split``."""
+
+    @classmethod
+    def answer_name(cls, record: Record) -> str:
+        """The selected rows."""
+        return f"the rows that {record.main.method} keeps"
+
+    @classmethod
+    def page_parts(cls, run: Run) -> PageParts:
+        """See ``page``."""
+        from mixbin.studies.distillation import page
+
+        return page.parts(run)
+
+
+class TableStudy(RowStudy, Generic[P]):
+    """A table in memory."""
+
+    train: P
+    validation: P
+    test: P | None
+
+    def read(self) -> None:
+        """Read the files and split a validation part off where none is given."""
+        options = self.options
+        self.table = tables.read(options.train, options.header)
+        self.features, self.target = self.table.roles(options.target, options.ignore)
+        everything = self.part([self.table])
+        self.rows = np.arange(len(self.table))
+        self.split_off: list[int] | None = None
+        """The rows of the table that serve for validation instead."""
+        if options.validation:
+            self.train, self.validation = everything, self.part(self._read(options.validation))
+        else:
+            name, remedy = "TRAIN", "give --validation"
+            self.rows, held = tables.split(len(self.table), options.validation_fraction, options.seed, name, remedy)
+            self.train, self.validation, held = self.split(everything, self.rows, held)
+            self.split_off = held.tolist()
+        self.test = self.part(self._read(options.test)) if options.test else None
+
+    def _read(self, files: list[Path]) -> list[tables.Table]:
+        return tables.read_each(files, self.table, [*self.features, self.target], self.options.header)
+
+    @abstractmethod
+    def part(self, read: Sequence[tables.Table]) -> P:
+        """The rows of some tables, one after the other."""
+
+    @abstractmethod
+    def split(self, everything: P, rows: NDArray[np.intp], held: NDArray[np.intp]) -> tuple[P, P, NDArray[np.intp]]:
+        """The training part and the validation part, and which rows the latter has."""
+
+    def selected(self, theta: NDArray[Any]) -> str:
+        """The selected candidate rows as they were, after their row numbers (and weights, where these are fractions)."""
+        chosen = np.flatnonzero(theta)
+        rows = self.rows[chosen]
+        first: list[list[Any]] = [[int(row)] for row in rows]
+        header = ["row"]
+        if theta.dtype != np.bool_:
+            header.append("weight")
+            first = [[*cells, weight] for cells, weight in zip(first, theta[chosen].tolist(), strict=True)]
+        body = ([*before, *cells] for before, cells in zip(first, self.table.rows(rows), strict=True))
+        return csv_text([*header, *self.table.names], body)
+
+
+def split_off_words(facts: Mapping[str, Any]) -> str:
+    """How the validation rows came to be."""
+    return " split off at random" if facts["validation_split"] is not None else ""

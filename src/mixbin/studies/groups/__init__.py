@@ -1,0 +1,1 @@
+"""Which features belong together in many regressions."""

@@ -1,0 +1,96 @@
+"""The options of ``mixbin groups``; loads nothing heavy, so that help stays quick."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from mixbin.studies.options import Covered, Method, Option, Options
+
+if TYPE_CHECKING:
+    from mixbin.studies.study import Study
+
+SYNTHETIC: dict[str, Any] = {"a": 0.3, "tasks": 500, "samples": 20, "features": 100}
+"""The published sizes, used unless an option gives another."""
+
+
+class GroupSizes(StrEnum):
+    """The choices of ``--synthetic``."""
+
+    EQUAL = "equal"
+    INEQUAL = "inequal"
+    RANDOM = "random"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupsOptions(Options):
+    """The command as typed."""
+
+    command = "groups"
+    help = """Find which features belong together, such that many regressions with a group lasso on these groups predict best.
+
+    A folder as --data holds one CSV per task, all with the same columns;
+    NAME_val.csv and NAME_test.csv are validation and test rows of NAME.csv.
+    An .npz may also hold X_val, y_val, X_test, y_test, feature_names and,
+    where the truth is known, labels or theta, and coef.
+    """
+    example = "mixbin groups --synthetic inequal --a 0.3 --out run"
+
+    out: Annotated[Path, Covered("The folder for the groups, the models and all else.", "DIR")]
+    data: Annotated[
+        Path | None,
+        Covered(
+            "Your tasks: an .npz file with X (tasks, rows, features) and y (tasks, rows), or a folder with a CSV file per task. "
+            "Centre what needs an intercept: the models have none.",
+            "PATH",
+        ),
+    ] = None
+    synthetic: Annotated[
+        GroupSizes | None,
+        Covered("Made tasks instead, with equal, inequal or random group sizes.", "KIND"),
+    ] = None
+    n_groups: Annotated[int | None, Covered("The most groups there can be, 10 unless given.", "N")] = None
+    lam: Annotated[
+        float | None, Option("Strength of the group penalty, such as 0.02; without it, chosen together with the groups.", "X")
+    ] = None
+    method: Annotated[
+        Method,
+        Option("penalize, top-k (the largest entry of each feature), simple or relax; all compares them.", "NAME"),
+    ] = Method.PENALIZE
+    seed: Annotated[
+        int, Option("Makes or splits the data and starts the methods; the same seed gives the same numbers.", "N", least=0)
+    ] = 0
+    validation_fraction: Annotated[
+        float | None,
+        Covered("The share of each task split off where there are no validation rows, 0.2 unless given.", "X"),
+    ] = None
+    max_evaluations: Annotated[int | None, Option("How often a method may train all tasks, at most.", "N")] = None
+    target: Annotated[
+        str | None,
+        Covered("CSV: the column to predict, by name or number from 0; the last unless given.", "COLUMN"),
+    ] = None
+    ignore: Annotated[list[str], Covered("CSV: a column that is no feature; may be repeated.", "COLUMN")] = field(
+        default_factory=list
+    )
+    header: Annotated[
+        bool | None,
+        Covered("CSV: whether the first row has the names; without it, seen from that row.", flags=("--header/--no-header",)),
+    ] = None
+    a: Annotated[
+        float | None,
+        Covered("Made tasks: the smallest active coefficient, 0.3 unless given.", "X", flags=("--a",)),
+    ] = None
+    tasks: Annotated[int | None, Covered("Made tasks: how many, 500 unless given.", "N")] = None
+    samples: Annotated[int | None, Covered("Made tasks: rows of each part, 20 unless given.", "N")] = None
+    features: Annotated[int | None, Covered("Made tasks: columns, 100 unless given.", "N")] = None
+
+    def size(self, name: str) -> Any:
+        """An option of the synthetic data, or the published number."""
+        given = getattr(self, name)
+        return SYNTHETIC[name] if given is None else given
+
+    def study(self) -> "Study[Any]":
+        """The only kind there is."""
+        from mixbin.studies.groups.study import Groups
+
+        return Groups(self)

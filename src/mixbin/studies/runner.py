@@ -1,0 +1,172 @@
+"""The one way in which every study is run: folder, identity, resume, methods, Ctrl-C, record, page."""
+
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal, NamedTuple
+
+from mixbin._origin import origin
+from mixbin.methods import relax_and_penalize, relax_and_round
+from mixbin.progress import Event, ProgressDisplay
+from mixbin.reporting.record import Line, Record
+from mixbin.result import Result, Status
+from mixbin.studies.folder import RunFolder
+from mixbin.studies.options import Method
+from mixbin.studies.study import Study
+
+BASELINES: dict[str, Literal["simple", "top-k"] | None] = {"relax": None, "simple": "simple", "top-k": "top-k"}
+"""The methods that relax and round, with how each of them rounds."""
+CHECKPOINT_EVERY = 10.0
+"""Seconds between two writes of the checkpoint."""
+
+
+class MethodRun(NamedTuple):
+    """What one method found."""
+
+    method: str
+    result: Result
+    seconds: float
+
+
+class Finished(NamedTuple):
+    """A run that has ended, now or before."""
+
+    record: Record
+    runs: list[MethodRun]
+    """Empty if the run had ended before."""
+
+    @property
+    def before(self) -> bool:
+        """Whether nothing had to be computed."""
+        return not self.runs
+
+
+def run(study: Study[Any], command: str) -> Finished:
+    """Run a study whose data are loaded, or go on with it; ``command`` is what a person types for the same run."""
+    options = study.options
+    folder = RunFolder(options.out, tuple(study.all_files()))
+    identity = study.identity()
+    record = folder.enter(identity, options.resume)
+    if record is not None:
+        return Finished(record, [])
+    said = study.prepare()
+    if said and not options.as_json:
+        print(said, file=sys.stderr)
+    runs = _run_methods(study, folder)
+    method, main, _ = runs[-1]
+    study.reject(method, main)
+    lines = [*study.references(main), *(_line(study, it) for it in runs)]
+    facts = study.facts(main)
+    record = Record(
+        kind=study.kind,
+        facts=facts,
+        lines=tuple(lines),
+        certificate=None if main.certificate is None else str(main.certificate),
+        files={name: str(options.out / name) for name in study.all_files()},
+        identity=identity,
+        asked=study.sentence(facts),
+        about=origin(command, sum(line.seconds for line in lines)),
+    )
+    folder.finish(record, main, study.texts(method, main, options.out))
+    return Finished(record, runs)
+
+
+def _line(study: Study[Any], run: MethodRun) -> Line:
+    result = run.result
+    return Line(
+        method=run.method,
+        numbers=study.measure(result.theta, result.lam),
+        status=result.status.value,
+        evaluations=result.n_evaluations,
+        seconds=round(run.seconds, 3),
+        message=result.message,
+    )
+
+
+def _run_methods(study: Study[Any], folder: RunFolder) -> list[MethodRun]:
+    """The method that was asked for, or all of them; the one that the run is about comes last."""
+    options = study.options
+    first, *others = [Method.PENALIZE.value, *BASELINES] if options.method == Method.ALL else [str(options.method.value)]
+    main = _run_method(first, study, folder, options.max_evaluations)
+    # The baselines get what penalize used, so that the comparison is fair.
+    return [*(_run_method(method, study, folder, main.result.n_evaluations) for method in others), main]
+
+
+def _run_method(method: str, study: Study[Any], folder: RunFolder, max_evaluations: int | None) -> MethodRun:
+    """The result of one method and its seconds; from the folder, if the method finished before an interruption."""
+    kept = folder.done(method, study.problem)
+    if kept is not None:
+        return MethodRun(method, *kept)
+    interruption, clock = Interruption(), Clock()
+    # The stages of penalize show what it is; a label would push the numbers off a line of 80 columns.
+    label = method if method in BASELINES else ""
+    note = study.progress if study.progress() else None
+    display = [] if study.options.as_json else [ProgressDisplay(label, note=note)]
+    common: dict[str, Any] = {
+        "seed": study.options.seed,
+        "max_evaluations": max_evaluations,
+        "callbacks": [interruption, clock, *display],
+        "checkpoint": folder.checkpoint / method,
+        "checkpoint_every": CHECKPOINT_EVERY,
+    }
+    with interruption.heeded():
+        if method in BASELINES:
+            result = relax_and_round(study.problem, rounding=BASELINES[method], **common)
+        else:
+            result = relax_and_penalize(study.problem, **common, **study.settings)
+    if result.status is not Status.STOPPED:
+        folder.keep(method, result, clock.seconds)
+    if interruption.asked:
+        raise KeyboardInterrupt
+    return MethodRun(method, result, clock.seconds)
+
+
+class Interruption:
+    """Ends a method between two steps after Ctrl-C, with its checkpoint written; a second Ctrl-C ends it at once."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def __call__(self, event: Event) -> None:
+        """Stop, if the user pressed Ctrl-C."""
+        if self.asked:
+            event.stop()
+
+    @contextmanager
+    def heeded(self) -> Iterator[None]:
+        """Take over Ctrl-C, where it would otherwise end the process."""
+        usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if not usual or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        signal.signal(signal.SIGINT, self._ask)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def _ask(self, *_: object) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+
+
+class Clock:
+    """The seconds of a run, including those before an interruption."""
+
+    def __init__(self) -> None:
+        self.began, self.before = time.perf_counter(), 0.0
+        self._asked = False
+
+    def __call__(self, event: Event) -> None:
+        """Learn from the first event how long the run had taken before."""
+        if not self._asked:
+            self.before, self._asked = max(0.0, event.seconds - (time.perf_counter() - self.began)), True
+
+    @property
+    def seconds(self) -> float:
+        """Until now."""
+        return self.before + time.perf_counter() - self.began

@@ -1,0 +1,162 @@
+"""The contract of a study: one kind of decision as a command, from its options to its page.
+
+A study says how to load its data, what the problem is, how to measure an answer, which files to leave and how to put all of that
+into words. The runner (see ``runner``) does the rest, the same for all kinds: folder, identity, resume, methods, Ctrl-C, record,
+page.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+from numpy.typing import NDArray
+
+from mixbin import _validate as check
+from mixbin._validate import Floats
+from mixbin._version import __version__
+from mixbin.problem import Problem
+from mixbin.reporting.blocks import Page
+from mixbin.reporting.record import Line, Record
+from mixbin.reporting.runs import Column, PageParts, Run, page
+from mixbin.result import Result
+from mixbin.studies.options import Options
+
+O = TypeVar("O", bound=Options)  # noqa: E741
+
+COMMON_FILES = {
+    "trace.csv": "the path of the run",
+    "result.npz": "everything, for mixbin.Result.load",
+    "methods.json": "the table above",
+}
+"""What every study leaves, after its own files and the page."""
+
+
+class Table(NamedTuple):
+    """A further table for the terminal, its first column text and the others numbers."""
+
+    heads: list[str]
+    rows: list[list[str]]
+
+
+class Study(ABC, Generic[O]):
+    """One kind of decision. ``load`` sets ``problem``; everything below "words" only sees the record of a finished run."""
+
+    kind: ClassVar[str]
+    files: ClassVar[Mapping[str, str]]
+    """Its own files, each with what is in it."""
+    settings: ClassVar[Mapping[str, Any]] = {}
+    """Further keywords of relax_and_penalize."""
+    problem: Problem
+
+    def __init__(self, options: O) -> None:
+        self.options = options
+
+    # What a run computes.
+
+    @contextmanager
+    def resources(self) -> Iterator[None]:
+        """Whatever the run needs while it lasts, such as workers."""
+        yield
+
+    def check(self) -> None:
+        """Refuse options before any file is read."""
+        options = self.options
+        if options.max_evaluations is not None:
+            check.whole("--max-evaluations", options.max_evaluations, low=2, remedy="one for the start and one for the answer")
+
+    @property
+    @abstractmethod
+    def source(self) -> str:
+        """What is read, for the progress display."""
+
+    @abstractmethod
+    def load(self) -> None:
+        """Read the data and set ``problem``."""
+
+    @abstractmethod
+    def contents(self) -> dict[str, Any]:
+        """What the numbers depend on beside the options: hashes of all data, names of columns, sizes that were resolved."""
+
+    def identity(self) -> dict[str, Any]:
+        """Everything the numbers depend on: a run that differs in any of it is another run."""
+        return {"mixbin": __version__, **self.contents(), **self.options.identity(), "kind": self.kind}
+
+    def prepare(self) -> str | None:
+        """What to do before the methods run, and what to print on stderr about it, if anything."""
+        return None
+
+    def progress(self) -> str:
+        """A few words that the progress display adds to its line."""
+        return ""
+
+    @abstractmethod
+    def measure(self, theta: NDArray[Any], lam: Floats) -> dict[str, Any]:
+        """The numbers of an answer; the same names for every answer, None where there is nothing to measure."""
+
+    @abstractmethod
+    def references(self, main: Result) -> list[Line]:
+        """What to compare the methods with."""
+
+    def reject(self, method: str, main: Result) -> None:
+        """Raise ``Unsolved`` if the answer is of no use."""
+
+    @abstractmethod
+    def facts(self, main: Result) -> dict[str, Any]:
+        """What the record says about data and question; JSON values."""
+
+    @abstractmethod
+    def texts(self, method: str, main: Result, out: Path) -> dict[str, str]:
+        """The contents of its own files, by name; files that are no text are written into ``out`` here."""
+
+    # Words, made from the record alone.
+
+    @classmethod
+    def all_files(cls) -> dict[str, str]:
+        """Every file of a finished run with what is in it, the page first."""
+        return {"report.html": "all of this as a page, for a browser", **cls.files, **COMMON_FILES}
+
+    @classmethod
+    @abstractmethod
+    def sentence(cls, facts: Mapping[str, Any]) -> str:
+        """The task in a sentence."""
+
+    @classmethod
+    @abstractmethod
+    def columns(cls) -> Mapping[str, Column]:
+        """The numbers of the comparison, in their order; ``evaluations`` and ``seconds`` are there anyway."""
+
+    @classmethod
+    @abstractmethod
+    def explained(cls, record: Record) -> Sequence[str]:
+        """How to read the comparison, in sentences."""
+
+    @classmethod
+    @abstractmethod
+    def answer_name(cls, record: Record) -> str:
+        """What the certificate is about, such as "the rows that penalize keeps"."""
+
+    @classmethod
+    def more(cls, record: Record) -> Iterator[str | Table]:
+        """Further tables and texts for the terminal."""
+        yield from ()
+
+    @classmethod
+    def explained_on_page(cls, record: Record) -> Sequence[str]:
+        """How to read the comparison on the page, where it may have more columns."""
+        return cls.explained(record)
+
+    @classmethod
+    @abstractmethod
+    def page_parts(cls, run: Run) -> PageParts:
+        """What the page of a run has beside what all pages have."""
+
+    @classmethod
+    def page(cls, run: Run) -> Page:
+        """The page of a finished run."""
+        return page(run, cls.page_parts(run), cls.columns(), cls.explained_on_page(run.record))
+
+
+FAIR = "relax, simple and top-k may use as many evaluations as penalize."
+"""How the methods were compared, where there are several."""
