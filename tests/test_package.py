@@ -33,6 +33,12 @@ def test_the_engine_needs_nothing_heavy():
     assert not set(HEAVY) & set(run(code).split())
 
 
+def test_one_estimator_loads_only_what_it_needs():
+    loaded = run("import mixbin as mb, sys; mb.DistillationRegressor; print(*sys.modules)").split()
+    foreign = [name for name in loaded if name.startswith("mixbin.") and re.search("bilevel|dask|group|task", name)]
+    assert foreign == []
+
+
 @pytest.mark.parametrize("name", mb.__all__)
 def test_every_public_name_is_there(name):
     assert getattr(mb, name) is not None

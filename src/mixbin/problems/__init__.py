@@ -1,7 +1,23 @@
 """The applications, each a Problem that the methods can drive."""
 
-from mixbin.problems.bilevel import bilevel
-from mixbin.problems.distillation import PublishedGradient, RidgeDistillation, SoftmaxDistillation
-from mixbin.problems.group_lasso import GroupLassoStructure
+from typing import TYPE_CHECKING
 
-__all__ = ["GroupLassoStructure", "PublishedGradient", "RidgeDistillation", "SoftmaxDistillation", "bilevel"]
+from mixbin._lazy import lazily
+
+if TYPE_CHECKING:
+    from mixbin.problems.distillation.published import PublishedGradient
+    from mixbin.problems.distillation.ridge import RidgeDistillation
+    from mixbin.problems.distillation.softmax import SoftmaxDistillation
+    from mixbin.problems.group_lasso.structure import GroupLassoStructure
+
+__all__ = ["GroupLassoStructure", "PublishedGradient", "RidgeDistillation", "SoftmaxDistillation"]
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "GroupLassoStructure": "mixbin.problems.group_lasso.structure",
+        "PublishedGradient": "mixbin.problems.distillation.published",
+        "RidgeDistillation": "mixbin.problems.distillation.ridge",
+        "SoftmaxDistillation": "mixbin.problems.distillation.softmax",
+    },
+)
