@@ -80,10 +80,10 @@ def scale(folder: Path, rows: int) -> dict:
     """Seconds an evaluation against rows, which are read anew in every pass."""
     sizes = [rows // 8, rows // 4, rows // 2, rows]
     found = {}
-    from mixbin.data import dask_rows
+    from mixbin.data import dask_blocks
     from mixbin.data.workers import local_workers
 
-    dask_rows.FITS = 0.0
+    dask_blocks.KEPT_SHARE = 0.0
     with local_workers(2, MEMORY, threads=1):
         for n in sizes:
             found[n] = timed(build(folder, n))
@@ -96,10 +96,10 @@ def scale(folder: Path, rows: int) -> dict:
 
 def workers(folder: Path, rows: int) -> dict:
     """One worker against two, on half of the rows, twice in turn."""
-    from mixbin.data import dask_rows
+    from mixbin.data import dask_blocks
     from mixbin.data.workers import local_workers
 
-    dask_rows.FITS = 0.0
+    dask_blocks.KEPT_SHARE = 0.0
     seconds = {1: [], 2: []}
     for n in (1, 2, 1, 2):
         with local_workers(n, MEMORY, threads=1):
@@ -123,7 +123,7 @@ def raw(folder: Path, first: int, last: int) -> dict[str, float]:
     for piece in train.pieces(FEATURES + 1)[first // GROUP : last // GROUP]:
         weights = blocks.Weights(np.full(piece.rows, 0.01))
         began = time.perf_counter()
-        X, y = PieceRows(piece, features, double).held(), read_column(piece, target, double)
+        X, y = PieceRows(piece, features, double).loaded(), read_column(piece, target, double)
         read = time.perf_counter()
         blocks.moments(X, y, weights, centre)
         summed = time.perf_counter()
@@ -228,7 +228,7 @@ def block() -> dict:
         generate(Path(folder), GROUP)
         train = open_folder(Path(folder) / "train")
         columns, (piece,) = train.head.names, train.pieces(FEATURES + 1)
-        reading = median(lambda: PieceRows(piece, columns, np.dtype(np.float64)).held())
+        reading = median(lambda: PieceRows(piece, columns, np.dtype(np.float64)).loaded())
     found["reading"] = 1e9 * reading / (8 * piece.rows * len(columns))
     print(" ".join(f"{name} {it:.3f}" for name, it in found.items()), f"load {load()}", flush=True)
     return found

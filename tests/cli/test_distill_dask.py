@@ -155,7 +155,7 @@ def test_small_row_groups_are_joined_and_large_ones_read_in_parts(folder, monkey
     assert [piece.row for piece in pieces] == np.cumsum([0, *(piece.rows for piece in pieces)])[:-1].tolist()
     rows = [PieceRows(piece, NAMES, np.dtype(float)) for piece in pieces]
     assert max(len(part) for it in rows for part in it.parts()) == 7
-    for kind in (rows, [it.held() for it in rows]):
+    for kind in (rows, [it.loaded() for it in rows]):
         np.testing.assert_array_equal(np.vstack([np.asarray(part) for it in kind for part in it.parts()]), expected)
     assert sum(it.nbytes for it in rows) == expected.nbytes
     mask = np.arange(20) % 3 == 1

@@ -40,9 +40,11 @@ from mixbin.cli.report import spinner
 from mixbin.cli.run_folder import RunFolder
 from mixbin.cli.solving import resumable, solve_all
 from mixbin.cli.typed import command_line
-from mixbin.data.dask_rows import BadBlock, DaskBlocks, rows_where
+from mixbin.data.dask_blocks import BadBlock
+from mixbin.data.dask_tables import rows_where
 from mixbin.data.parquet import Pair, ParquetFolder, Piece, open_folder, write_rows
 from mixbin.data.tables import VALIDATION_FRACTION, is_parquet, split
+from mixbin.data.training_and_validation import block_summary
 from mixbin.data.unpacking import check_regular
 from mixbin.data.workers import local_workers
 from mixbin.errors import ClusterLost, InvalidInput, WorkersLost
@@ -196,7 +198,7 @@ def load(options: Options) -> Task:
     test = None
     if options.test:
         held = _arrays(options.test, folder, features, target)
-        test = DaskBlocks(*held, ("--test", "its target"), keep=False).summary(np.zeros(len(columns)))
+        test = block_summary(*held, np.zeros(len(columns)), ("--test", "its target"))
     return Task(folder, features, target, rows, pieces, problem, len(validation.y), test)
 
 
@@ -228,12 +230,14 @@ def identity(options: Options, task: Task) -> dict[str, Any]:
 
 def compute(options: Options, task: Task, folder: RunFolder) -> dict[str, Any]:
     """Run the methods, penalize first, and leave everything in the folder."""
-    problem, blocks = task.problem, _blocks(task)
+    problem = task.problem
     if not options.as_json:
-        print(f"{options.train.name}: {blocks.storage}; {_workers(blocks.n_workers)}", file=sys.stderr)
+        rows = problem.rows.statistics()
+        print(f"{options.train.name}: {rows.storage}; {_workers(rows.n_workers)}", file=sys.stderr)
 
     def note() -> str:
-        return f"{_workers(blocks.n_workers)}, {blocks.bytes_read / 1e9:,.1f} GB read"
+        rows = problem.rows.statistics()
+        return f"{_workers(rows.n_workers)}, {rows.bytes_read / 1e9:,.1f} GB read"
 
     runs = solve_all(
         options.method,
@@ -253,11 +257,6 @@ def compute(options: Options, task: Task, folder: RunFolder) -> dict[str, Any]:
     described = model(task.features, task.target, problem, main, "the rows of selected/")
     folder.finish(summary, main, {"model.json": json_text(described)})
     return summary
-
-
-def _blocks(task: Task) -> DaskBlocks:
-    assert task.problem.dask_blocks is not None
-    return task.problem.dask_blocks
 
 
 def _workers(n: int | None) -> str:
@@ -316,7 +315,7 @@ def losses(task: Task, theta: NDArray[Any], lam: Any) -> dict[str, Any]:
 
 def summarise(options: Options, task: Task, main: Result, lines: list[Line]) -> dict[str, Any]:
     """What is printed, in a form for machines."""
-    blocks = _blocks(task)
+    rows = task.problem.rows.statistics()
     split_off = {"fraction": options.validation_fraction or VALIDATION_FRACTION, "seed": options.seed}
     return {
         "train": str(options.train),
@@ -333,10 +332,10 @@ def summarise(options: Options, task: Task, main: Result, lines: list[Line]) -> 
         "certificate": None if main.certificate is None else str(main.certificate),
         "files": {name: str(options.out / name) for name in SHOWN},
         "validation_split": None if options.validation else split_off,
-        "workers": blocks.n_workers,
-        "storage": blocks.storage,
-        "passes": blocks.passes,
-        "bytes_read": blocks.bytes_read,
+        "workers": rows.n_workers,
+        "storage": rows.storage,
+        "passes": rows.passes,
+        "bytes_read": rows.bytes_read,
         "identity": identity(options, task),
     }
 

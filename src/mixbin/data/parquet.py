@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mixbin._files import replacing
 from mixbin.data import tables
-from mixbin.data.parts import Columns, InParts
+from mixbin.data.parts import Columns, RowsInParts
 from mixbin.data.unpacking import check_utf8, first_line
 from mixbin.errors import InvalidInput
 
@@ -79,7 +79,7 @@ class Pair(NamedTuple):
     y: Any
 
 
-class PieceRows(InParts):
+class PieceRows(RowsInParts):
     """The rows of a piece, read when they are asked for."""
 
     def __init__(self, piece: Piece, columns: Sequence[str], dtype: np.dtype[Any]) -> None:

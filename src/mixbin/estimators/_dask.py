@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from mixbin import _validate as check
 from mixbin._validate import Floats
-from mixbin.data.dask_rows import dask_tables, is_dask, rows_where
+from mixbin.data.dask_tables import dask_tables, is_dask, rows_where
 from mixbin.errors import InvalidInput
 
 __all__ = ["is_dask", "known_tables", "predicted", "rows_where", "seen"]

@@ -14,8 +14,7 @@ from scipy.linalg import cho_solve
 from mixbin import _validate as check
 from mixbin._digest import digest
 from mixbin._validate import Floats
-from mixbin.data.dask_rows import DaskBlocks, DaskRows
-from mixbin.data.rows import Pool
+from mixbin.data.rows import FetchedRows, RowStore
 from mixbin.data.training_and_validation import candidates, checked, validation
 from mixbin.errors import DivergedError, InvalidInput
 from mixbin.problem import Evaluation, Improved, Indices, Warm
@@ -97,9 +96,9 @@ class RidgeDistillation:
         Where alpha lives: shape (), in logarithmic scale; without dimensions when alpha is fixed.
     alpha : float or tuple of two floats
         The number or the pair in use.
-    dask_blocks : object or None
-        For X of Dask. Its ``storage`` says how large X is, in how many blocks, and whether these are kept in memory or read
-        anew in every pass; ``passes``, ``bytes_read`` and ``n_workers`` count.
+    rows : row store
+        ``rows.statistics()`` tells how the candidate rows are kept: ``storage`` says in words how large they are, where they are
+        and whether they are read again in every pass; ``passes``, ``bytes_read`` and ``n_workers`` count.
 
     Notes
     -----
@@ -168,9 +167,9 @@ class RidgeDistillation:
         return at.value + np.where(np.isfinite(change), change, np.inf)
 
     @property
-    def dask_blocks(self) -> DaskBlocks | None:
-        """The blocks of a Dask X: where they are, and how often they were passed over."""
-        return self._rows.blocks if isinstance(self._rows, DaskRows) else None
+    def rows(self) -> RowStore:
+        """The store of the candidate rows; ``rows.statistics()`` says how large they are, where, and how often they were read."""
+        return self._rows
 
     @UNDISTINGUISHED
     def best_move(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[int, int, float] | None:
@@ -181,7 +180,7 @@ class RidgeDistillation:
         at, chosen = self._expansion(theta, lam), theta > 0.5
         if chosen.all():
             return -1, -1, np.inf
-        if not self._rows.at_hand:
+        if not self._rows.random_access:
             return None
         best = Scan(self._rows, at, chosen, 1.0 / self._rows.n_rows).best()
         return best.off, best.on, at.value + best.change
@@ -201,8 +200,8 @@ class RidgeDistillation:
             return Improved(chosen)
         pool = np.concatenate([lowest(np.flatnonzero(chosen), -grad, POOL), lowest(np.flatnonzero(~chosen), grad, POOL)])
         weight, near = 1.0 / self._rows.n_rows, self._rows.take(pool, at.origin)
-        if not self._rows.at_hand:
-            scan = Scan(Pool(near, at.origin), at, chosen[pool], weight)
+        if not self._rows.random_access:
+            scan = Scan(FetchedRows(near, at.origin), at, chosen[pool], weight)
             best_change = scan.settle(EXCHANGES)
             chosen[pool] = scan.chosen
             among = int(np.count_nonzero(scan.chosen)) * int(np.count_nonzero(~scan.chosen))
