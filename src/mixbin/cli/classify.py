@@ -203,7 +203,7 @@ def line(method: str, task: Task, problem: SoftmaxDistillation, theta: NDArray[A
 
 def alpha_of(problem: SoftmaxDistillation, lam: Floats) -> float:
     """The penalty, fixed or found."""
-    return problem.alpha if isinstance(problem.alpha, float) else float(lam)
+    return problem.strength.value(lam)
 
 
 def model(task: Task, problem: SoftmaxDistillation, result: Result) -> dict[str, Any]:

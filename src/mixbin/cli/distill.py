@@ -207,7 +207,7 @@ def reference(task: Task, problem: RidgeDistillation) -> Line:
     began = time.perf_counter()
     everything = np.ones(len(task.rows), dtype=bool)
     alpha, evaluations = best_alpha(problem, everything)
-    errors = losses(task, problem, everything, () if isinstance(problem.alpha, float) else alpha)
+    errors = losses(task, problem, everything, problem.strength.lam(alpha))
     seconds = time.perf_counter() - began
     how: dict[str, Any] = {
         "status": None,
@@ -245,7 +245,7 @@ def line(method: str, task: Task, problem: RidgeDistillation, result: Result, se
 
 def alpha_of(problem: RidgeDistillation, result: Result) -> float:
     """The penalty that belongs to a result."""
-    return problem.alpha if isinstance(problem.alpha, float) else float(result.lam)
+    return problem.strength.value(result.lam)
 
 
 def losses(task: Task, problem: RidgeDistillation, theta: NDArray[Any], lam: Any) -> dict[str, Any]:

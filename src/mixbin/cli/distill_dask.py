@@ -41,12 +41,12 @@ from mixbin.cli.run_folder import RunFolder
 from mixbin.cli.solving import resumable, solve_all
 from mixbin.cli.typed import command_line
 from mixbin.data.dask_blocks import BadBlock
-from mixbin.data.dask_tables import rows_where
-from mixbin.data.parquet import Pair, ParquetFolder, Piece, open_folder, write_rows
+from mixbin.data.dask_tables import check_dask_installed, rows_where
+from mixbin.data.parquet import ParquetFolder
 from mixbin.data.tables import VALIDATION_FRACTION, is_parquet, split
 from mixbin.data.training_and_validation import block_summary
 from mixbin.data.unpacking import check_regular
-from mixbin.data.workers import local_workers
+from mixbin.data.workers import checked_memory, local_workers
 from mixbin.errors import ClusterLost, InvalidInput, WorkersLost
 from mixbin.problems import RidgeDistillation
 from mixbin.result import Result
@@ -68,6 +68,12 @@ class Cluster:
     memory_limit: str | None
 
 
+class FolderOfCommand(ParquetFolder):
+    """A folder whose errors name the options of the command."""
+
+    _target_word, _ignore_word = "--target", "--ignore"
+
+
 @dataclass(frozen=True, eq=False)
 class Task:
     """What is to be chosen from, and by what it is judged."""
@@ -77,7 +83,6 @@ class Task:
     target: str
     rows: NDArray[np.intp] | None
     """The candidate rows, by their numbers in the folder; None for all."""
-    pieces: list[Piece]
     problem: RidgeDistillation
     validation_rows: int
     test: tuple[Floats, Floats, int] | None
@@ -133,19 +138,8 @@ def _check(options: Options, cluster: Cluster) -> None:
                 raise InvalidInput(f"{file} must be Parquet to be read by workers; write it as Parquet, or leave out --workers")
         except OSError as error:
             raise InvalidInput(f"{file} cannot be read ({error.strerror}); check the path") from None
-    try:
-        import dask.array
-        import dask.utils
-        import distributed  # noqa: F401
-    except ImportError:
-        raise InvalidInput("a folder of Parquet files needs Dask, which is not installed; pip install 'mixbin[dask]'") from None
-    if cluster.memory_limit is not None:
-        try:
-            enough = dask.utils.parse_bytes(cluster.memory_limit) > 0
-        except ValueError:
-            enough = False
-        if not enough:
-            raise InvalidInput(f"--memory-limit must be a size, got {cluster.memory_limit!r}; write one such as 2GB")
+    check_dask_installed("a folder of Parquet files")
+    checked_memory("--memory-limit", cluster.memory_limit)
 
 
 @contextmanager
@@ -175,41 +169,34 @@ def _connected(cluster: Cluster) -> Iterator[Any]:
 
 def load(options: Options) -> Task:
     """The folders as Dask arrays, with a validation part split off where none is given; one pass looks at everything."""
-    folder = open_folder(options.train)
-    features, target = folder.head.roles(options.target, options.ignore)
-    columns = [*features, target]
-    folder.check(columns)
-    train = folder.arrays(features, target)
-    pieces = folder.pieces(len(columns))
+    folder = FolderOfCommand(options.train, options.target, options.ignore)
+    train = folder.X, folder.y
     rows = None
     if options.validation:
-        validation = _arrays(options.validation, folder, features, target)
+        validation = _arrays(options.validation, folder)
     else:
         rows, _ = split(len(folder), options.validation_fraction, options.seed, "TRAIN", "give --validation")
         candidate = np.zeros(len(folder), dtype=bool)
         candidate[rows] = True
-        validation = Pair(*(rows_where(it, ~candidate) for it in train))
-        train = Pair(*(rows_where(it, candidate) for it in train))
+        validation, train = ((rows_where(folder.X, mask), rows_where(folder.y, mask)) for mask in (~candidate, candidate))
     try:
         problem = RidgeDistillation(*train, *validation, budget=needed_budget(options), alpha=options.alpha)
     except BadBlock as error:
-        where = pieces[error.block].file if " of X and y" in str(error) or not options.validation else "--validation"
+        where = folder.pieces[error.block].file if " of X and y" in str(error) or not options.validation else "--validation"
         raise InvalidInput(f"{where}: {error}") from None
     test = None
     if options.test:
-        held = _arrays(options.test, folder, features, target)
-        test = block_summary(*held, np.zeros(len(columns)), ("--test", "its target"))
-    return Task(folder, features, target, rows, pieces, problem, len(validation.y), test)
+        held = _arrays(options.test, folder)
+        test = block_summary(*held, np.zeros(len(folder.features) + 1), ("--test", "its target"))
+    return Task(folder, folder.features, folder.target, rows, problem, len(validation[1]), test)
 
 
-def _arrays(paths: list[Path], like: ParquetFolder, features: list[str], target: str) -> Pair:
+def _arrays(paths: list[Path], like: ParquetFolder) -> tuple[Any, Any]:
     """X and y of several files or folders, one after the other."""
     import dask.array as da
 
-    folders = [open_folder(path) for path in paths]
-    for folder in folders:
-        folder.check([*features, target], like)
-    return Pair(*(da.concatenate(parts) for parts in zip(*(folder.arrays(features, target) for folder in folders), strict=True)))
+    folders = [FolderOfCommand(path, like=like) for path in paths]
+    return da.concatenate([it.X.in_parts for it in folders]), da.concatenate([it.y for it in folders])
 
 
 def identity(options: Options, task: Task) -> dict[str, Any]:
@@ -268,7 +255,7 @@ def reference(task: Task) -> Line:
     began = time.perf_counter()
     everything = np.ones(task.problem.theta_set.size, dtype=bool)
     alpha, evaluations = best_alpha(task.problem, everything)
-    errors = losses(task, everything, () if isinstance(task.problem.alpha, float) else alpha)
+    errors = losses(task, everything, task.problem.strength.lam(alpha))
     return Line(
         method="all rows",
         rows=everything.size,
@@ -342,25 +329,10 @@ def summarise(options: Options, task: Task, main: Result, lines: list[Line]) -> 
 
 def selected(task: Task, result: Result, folder: Path) -> None:
     """The selected rows, one part file for each piece that has some; written where the workers are."""
-    import dask
-    from distributed import KilledWorker
-
-    folder.mkdir(exist_ok=True)
     chosen = np.flatnonzero(result.theta)
     rows = chosen if task.rows is None else task.rows[chosen]
     weights = None if result.theta.dtype == np.bool_ else result.theta[chosen]
-    write = dask.delayed(write_rows, pure=False, traverse=False)
-    tasks = []
-    for i, piece in enumerate(task.pieces):
-        low, high = np.searchsorted(rows, [piece.row, piece.row + piece.rows])
-        if low < high:
-            part = None if weights is None else weights[low:high]
-            name = str((folder / f"part-{i:05d}.parquet").absolute())
-            tasks.append(write(piece, rows[low:high] - piece.row, part, str(task.folder.path), name))
-    try:
-        written = sum(dask.compute(*tasks))
-    except KilledWorker as error:
-        raise WorkersLost("workers have died while they wrote the selected rows") from error
+    written = task.folder.save_rows(rows, folder, weights)
     assert written == rows.size
 
 

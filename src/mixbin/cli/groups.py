@@ -22,7 +22,7 @@ from mixbin.cli.run_folder import RunFolder
 from mixbin.cli.solving import Solved, check_limits, resumable, solve_all
 from mixbin.cli.typed import command_line
 from mixbin.data import task_files
-from mixbin.data.task_files import Part, TaskData
+from mixbin.data.tasks import TaskData, Tasks
 from mixbin.datasets import GroupLassoData, make_group_lasso
 from mixbin.errors import InvalidInput
 from mixbin.problems import GroupLassoStructure
@@ -136,7 +136,7 @@ def _check(options: Options) -> None:
 def load(options: Options) -> TaskData:
     """The tasks from the files or made, with validation rows split off where there are none."""
     if options.data is None:
-        return task_files.from_synthetic(synthetic(options))
+        return synthetic(options).to_tasks()
     # Not ``is_dir``, which raises an error for names that the system does not take; whoever reads the file tells that.
     if os.path.isdir(options.data):
         data = task_files.read_folder(options.data, options.target or "-1", options.ignore, options.header)
@@ -180,10 +180,10 @@ def make_problem(data: TaskData, groups: int, lam: float | None) -> GroupLassoSt
     """G over the structures; ``lam`` fixes it."""
     train, validation = data.train, _validation(data)
     fixed: dict[str, Any] = {} if lam is None else {"lam_bounds": lam}
-    return GroupLassoStructure(train.X, train.y, validation.X, validation.y, n_groups=groups, **fixed)
+    return GroupLassoStructure(train.tables, train.targets, validation.tables, validation.targets, n_groups=groups, **fixed)
 
 
-def _validation(data: TaskData) -> Part:
+def _validation(data: TaskData) -> Tasks:
     assert data.validation is not None
     return data.validation
 
@@ -195,7 +195,7 @@ def identity(options: Options, data: TaskData, problem: GroupLassoStructure) -> 
     return {
         "mixbin": __version__,
         "command": "groups",
-        "data": digest(*(a for part in parts for a in (*part.X, *part.y)), *truth),
+        "data": digest(*(a for part in parts for a in (*part.tables, *part.targets)), *truth),
         # The same rows may come from other files, where they have other numbers.
         "validation": "given" if data.split_off is None else "split off",
         "tasks": data.tasks,
@@ -311,7 +311,7 @@ def adjusted_rand(labels: NDArray[np.intp] | None, chosen: list[tuple[int, ...]]
 
 def lam_of(problem: GroupLassoStructure, result: Result) -> float:
     """The penalty that belongs to a result."""
-    return problem.lam_bounds if isinstance(problem.lam_bounds, float) else float(result.lam)
+    return problem.strength.value(result.lam)
 
 
 def summarise(options: Options, data: TaskData, problem: GroupLassoStructure, main: Result, lines: list[Line]) -> dict[str, Any]:
@@ -322,9 +322,9 @@ def summarise(options: Options, data: TaskData, problem: GroupLassoStructure, ma
         "synthetic": None if options.synthetic is None else {"groups": options.synthetic, **made},
         "tasks": len(data.tasks),
         "features": len(data.features),
-        "rows": data.train.rows,
-        "validation_rows": _validation(data).rows,
-        "test_rows": None if data.test is None else data.test.rows,
+        "rows": data.train.n_rows,
+        "validation_rows": _validation(data).n_rows,
+        "test_rows": None if data.test is None else data.test.n_rows,
         "labels": None if data.labels is None else data.labels.tolist(),
         "truth": [name for name in ("labels", "coef") if getattr(data, name) is not None],
         "n_groups": problem.n_groups,

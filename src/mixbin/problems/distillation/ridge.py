@@ -22,7 +22,8 @@ from mixbin.problems.distillation.descent import descend, lowest
 from mixbin.problems.distillation.exchange import exchange_changes
 from mixbin.problems.distillation.expansion import Expansion
 from mixbin.problems.distillation.scan import POOL, Scan
-from mixbin.sets import Box, Budget
+from mixbin.problems.strength import Strength
+from mixbin.sets import Budget
 from mixbin.sets.budget import resolve_budget
 
 DEFAULT_ALPHA_RANGE = (1e-6, 1e2)
@@ -95,7 +96,7 @@ class RidgeDistillation:
     lam_set : Box
         Where alpha lives: shape (), in logarithmic scale; without dimensions when alpha is fixed.
     alpha : float or tuple of two floats
-        The number or the pair in use.
+        The number or the pair in use; ``strength.value(lam)`` is the number that belongs to ``lam``.
     rows : row store
         ``rows.statistics()`` tells how the candidate rows are kept: ``storage`` says in words how large they are, where they are
         and whether they are read again in every pass; ``passes``, ``bytes_read`` and ``n_workers`` count.
@@ -144,7 +145,8 @@ class RidgeDistillation:
         self._moments: tuple[str, _Weighted] | None = None
         self._last: tuple[float, _Fit] | None = None
         self.alpha = _default_range(self._rows.variances[: self.n_features]) if fixed_or_range is None else fixed_or_range
-        self.lam_set = Box.empty() if isinstance(self.alpha, float) else Box(*self.alpha, log=True)
+        self.strength = Strength(self.alpha)
+        self.lam_set = self.strength.box()
 
     def evaluate(self, theta: Floats, lam: Floats, *, warm: Warm | None = None, gradient: bool = True) -> Evaluation:
         """J at the row weights ``theta`` and the penalty ``lam``; +inf with zero gradients when no row is selected."""
@@ -277,7 +279,7 @@ class RidgeDistillation:
             raise InvalidInput(f"theta must not be negative, got {v.min():g} at index {v.argmin()}; project it on theta_set")
         if v.max() > LARGEST_WEIGHT:
             raise InvalidInput(f"theta must be weights, got {v.max():g} at index {v.argmax()}; project it on theta_set")
-        alpha = self._alpha(lam)
+        alpha = self.strength.value(lam)
         if not v.any():
             return None
         name = digest(v)
@@ -324,13 +326,6 @@ class RidgeDistillation:
         grad_theta = self._rows.gradient(fit.K, A, missed_mean / fit.total, fit.mean)
         grad_lam = np.asarray(np.vdot(A[:, :d], fit.K[:, :d])) if self.lam_set.size else np.empty(0)
         return grad_theta, grad_lam
-
-    def _alpha(self, lam: ArrayLike) -> float:
-        """The penalty at ``lam``, or the fixed one."""
-        lam = check.array("lam", lam, shape=self.lam_set.shape)
-        if isinstance(self.alpha, float):
-            return self.alpha
-        return check.real("lam", float(lam), low=0, open_low=True, remedy="project it on lam_set")
 
 
 def _checked_alpha(alpha: object) -> float | tuple[float, float] | None:
