@@ -52,12 +52,11 @@ def generate(folder: Path, rows: int, nullable: bool = True) -> None:
 def build(folder: Path, rows: int):
     """The problem on the first rows of the table, on the cluster at hand."""
     import mixbin as mb
-    from mixbin.data.parquet import open_folder
 
-    train, held = open_folder(folder / "train"), open_folder(folder / "validation.parquet")
-    *features, target = train.head.names
-    X, y = (it.blocks[: rows // GROUP] for it in train.arrays(features, target))
-    return mb.RidgeDistillation(X, y, *held.arrays(features, target), budget=0.01, alpha=1e-3)
+    train = mb.ParquetFolder(folder / "train", target=-1)
+    held = mb.ParquetFolder(folder / "validation.parquet", like=train)
+    X, y = (it.blocks[: rows // GROUP] for it in (train.X.in_parts, train.y))
+    return mb.RidgeDistillation(X, y, held.X, held.y, budget=0.01, alpha=1e-3)
 
 
 def timed(problem, repeats: int = 3) -> float:
@@ -80,10 +79,10 @@ def scale(folder: Path, rows: int) -> dict:
     """Seconds an evaluation against rows, which are read anew in every pass."""
     sizes = [rows // 8, rows // 4, rows // 2, rows]
     found = {}
-    from mixbin.data import dask_rows
+    from mixbin.data import dask_blocks
     from mixbin.data.workers import local_workers
 
-    dask_rows.FITS = 0.0
+    dask_blocks.KEPT_SHARE = 0.0
     with local_workers(2, MEMORY, threads=1):
         for n in sizes:
             found[n] = timed(build(folder, n))
@@ -96,10 +95,10 @@ def scale(folder: Path, rows: int) -> dict:
 
 def workers(folder: Path, rows: int) -> dict:
     """One worker against two, on half of the rows, twice in turn."""
-    from mixbin.data import dask_rows
+    from mixbin.data import dask_blocks
     from mixbin.data.workers import local_workers
 
-    dask_rows.FITS = 0.0
+    dask_blocks.KEPT_SHARE = 0.0
     seconds = {1: [], 2: []}
     for n in (1, 2, 1, 2):
         with local_workers(n, MEMORY, threads=1):
@@ -114,16 +113,16 @@ def workers(folder: Path, rows: int) -> dict:
 def raw(folder: Path, first: int, last: int) -> dict[str, float]:
     """Blocks without Dask, in this process: seconds of reading them, and of values and gradients once they are in memory."""
     from mixbin.data import blocks
-    from mixbin.data.parquet import PieceRows, open_folder, read_column
+    from mixbin.data.parquet import ParquetFolder
+    from mixbin.data.parquet_pieces import PieceRows, read_column
 
-    train = open_folder(folder / "train")
-    *features, target = train.head.names
+    train = ParquetFolder(folder / "train", target=-1)
     centre, K, A = np.zeros(FEATURES + 1), np.ones((1, FEATURES + 1)), np.ones((1, FEATURES + 1))
     double, spent = np.dtype(np.float64), dict.fromkeys(("reading", "value", "gradient"), 0.0)
-    for piece in train.pieces(FEATURES + 1)[first // GROUP : last // GROUP]:
+    for piece in train.pieces[first // GROUP : last // GROUP]:
         weights = blocks.Weights(np.full(piece.rows, 0.01))
         began = time.perf_counter()
-        X, y = PieceRows(piece, features, double).held(), read_column(piece, target, double)
+        X, y = PieceRows(piece, train.features, double).loaded(), read_column(piece, train.target, double)
         read = time.perf_counter()
         blocks.moments(X, y, weights, centre)
         summed = time.perf_counter()
@@ -205,7 +204,8 @@ def run(folder: Path, evaluations: int) -> dict:
 def block() -> dict:
     """CPU time a row of one block at 50 and 100 features, in microseconds, and of reading, in nanoseconds a byte."""
     from mixbin.data import blocks
-    from mixbin.data.parquet import PieceRows, open_folder
+    from mixbin.data.parquet import ParquetFolder
+    from mixbin.data.parquet_pieces import PieceRows
 
     def median(function, repeats=15):
         seconds = []
@@ -226,9 +226,9 @@ def block() -> dict:
         found[f"value_{d}"], found[f"gradient_{d}"] = 1e6 * value / n, 1e6 * gradient / n
     with tempfile.TemporaryDirectory() as folder:
         generate(Path(folder), GROUP)
-        train = open_folder(Path(folder) / "train")
-        columns, (piece,) = train.head.names, train.pieces(FEATURES + 1)
-        reading = median(lambda: PieceRows(piece, columns, np.dtype(np.float64)).held())
+        train = ParquetFolder(Path(folder) / "train", target=-1)
+        columns, (piece,) = [*train.features, train.target], train.pieces
+        reading = median(lambda: PieceRows(piece, columns, np.dtype(np.float64)).loaded())
     found["reading"] = 1e9 * reading / (8 * piece.rows * len(columns))
     print(" ".join(f"{name} {it:.3f}" for name, it in found.items()), f"load {load()}", flush=True)
     return found

@@ -44,6 +44,8 @@ _HOME = {
     "OwnSolver": "mixbin.problems.bilevel",
     "Unrolled": "mixbin.problems.bilevel",
     "bilevel": "mixbin.problems.bilevel",
+    "ParquetFolder": "mixbin.data.parquet",
+    "local_workers": "mixbin.data.workers",
     "DistillationClassifier": "mixbin.estimators",
     "DistillationRegressor": "mixbin.estimators",
     "GroupCurve": "mixbin.estimators",
@@ -81,6 +83,8 @@ __all__ = [*_HOME, "__version__"]
 
 if TYPE_CHECKING:
     from mixbin.certificate import Certificate, certify
+    from mixbin.data.parquet import ParquetFolder
+    from mixbin.data.workers import local_workers
     from mixbin.errors import (
         CannotWrite,
         CheckpointMismatch,

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -26,6 +26,13 @@ def shown(value: object) -> str:
     except Exception:  # a repr may raise anything
         text = f"a {type(value).__name__}"
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def listed(names: Iterable[Hashable], most: int = 5) -> str:
+    """The first of some names for a message, and how many more there are; long names are cut."""
+    plain = [name.item() if isinstance(name, np.generic) else name for name in names]
+    first = ", ".join(repr(f"{it[:57]}..." if isinstance(it, str) and len(it) > 60 else it) for it in plain[:most])
+    return first if len(plain) <= most else f"{first} and {len(plain) - most} more"
 
 
 def one_line(text: str) -> str:

@@ -19,7 +19,8 @@ from typer.testing import CliRunner
 
 import mixbin as mb
 from mixbin.cli import app
-from mixbin.data.parquet import PieceRows, open_folder, read_column
+from mixbin.data.parquet import ParquetFolder
+from mixbin.data.parquet_pieces import PieceRows, read_column
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ["a", "b", "c", "price"]
@@ -146,16 +147,16 @@ def test_a_validation_part_is_split_off(folder, tmp_path):
 
 def test_small_row_groups_are_joined_and_large_ones_read_in_parts(folder, monkeypatch):
     """Whatever is read at a time, the rows are those of the files."""
-    opened = open_folder(folder)
+    opened = ParquetFolder(folder, "price", ["label"])
     expected = pd.concat(pd.read_parquet(file)[NAMES] for file in opened.files).to_numpy()
-    assert [piece.rows for piece in opened.pieces(4)] == [30, 60, 10, 20]
-    monkeypatch.setattr("mixbin.data.parquet.PIECE_BYTES", 8 * 4 * 7)
-    pieces = opened.pieces(4)
+    assert [piece.rows for piece in opened.pieces] == [30, 60, 10, 20]
+    monkeypatch.setattr("mixbin.data.parquet_pieces.PIECE_BYTES", 8 * 4 * 7)
+    pieces = ParquetFolder(folder, "price", ["label"]).pieces
     assert max(piece.rows for piece in pieces) == 20  # a row group cannot be read in part, but part by part
     assert [piece.row for piece in pieces] == np.cumsum([0, *(piece.rows for piece in pieces)])[:-1].tolist()
     rows = [PieceRows(piece, NAMES, np.dtype(float)) for piece in pieces]
     assert max(len(part) for it in rows for part in it.parts()) == 7
-    for kind in (rows, [it.held() for it in rows]):
+    for kind in (rows, [it.loaded() for it in rows]):
         np.testing.assert_array_equal(np.vstack([np.asarray(part) for it in kind for part in it.parts()]), expected)
     assert sum(it.nbytes for it in rows) == expected.nbytes
     mask = np.arange(20) % 3 == 1

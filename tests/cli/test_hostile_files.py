@@ -22,7 +22,8 @@ from pyarrow import parquet
 from typer.testing import CliRunner
 
 from mixbin.cli import app
-from mixbin.data.parquet import PieceRows, open_folder
+from mixbin.data.parquet import ParquetFolder
+from mixbin.data.parquet_pieces import PieceRows
 from mixbin.errors import InvalidInput
 from mixbin.studies.distillation import parquet as parquet_study
 from mixbin.studies.distillation.options import DistillOptions
@@ -269,14 +270,14 @@ def pieces(tmp_path):
 def test_a_folder_with_a_name_twice_is_refused(pieces):
     (pieces / "1.parquet").write_bytes(as_parquet(columns("a", "b", "c", "c", "price")))
     with pytest.raises(InvalidInput, match=r"1\.parquet must name its columns differently, got 'c' twice; rename one"):
-        open_folder(pieces)
+        ParquetFolder(pieces, "price")
 
 
 def test_a_folder_with_a_bad_page_is_refused(pieces, tmp_path):
     (pieces / "1.parquet").write_bytes(b"PAR1" + bytes(300) + as_parquet(frame())[304:])
-    opened = open_folder(pieces)
+    opened = ParquetFolder(pieces, "price")
     with pytest.raises(InvalidInput, match=r"1\.parquet cannot be read as Parquet \(.*\); write it anew or take it out"):
-        [list(PieceRows(piece, NAMES, np.dtype(float)).parts()) for piece in opened.pieces(4)]
+        [list(PieceRows(piece, NAMES, np.dtype(float)).parts()) for piece in opened.pieces]
     got = process("distill", pieces, "--target", "price", *QUICK, "--workers", 1, "--out", tmp_path / "run")
     assert (got.returncode, got.stdout, got.stderr.count("\n")) == (2, "", 1)
     assert got.stderr.startswith(f"mixbin: {pieces / '1.parquet'} cannot be read as Parquet (")

@@ -20,8 +20,8 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 import mixbin as mb
 from mixbin.data.task_formats import as_array, layout
 from mixbin.datasets.group_lasso import make_group_lasso
-from mixbin.estimators import groups
-from mixbin.estimators.distillation import ROUNDING
+from mixbin.estimators import _common, groups
+from mixbin.estimators._common import BASELINES
 from mixbin.estimators.groups import GroupCurve, GroupStructureRegressor, suggest_n_groups
 
 METHODS = ["penalize", "top-k", "simple", "relax"]
@@ -133,7 +133,7 @@ class TestMethods:
             assert rounding == "simple"
             return replace(mb.relax_and_round(problem, rounding=rounding, **keywords), theta=theta)
 
-        monkeypatch.setattr(groups, "relax_and_round", rounded)
+        monkeypatch.setattr(_common, "relax_and_round", rounded)
         model = quick(method="simple", n_groups=3, lam=0.01).fit(X, Y, X_VAL, Y_VAL)
         np.testing.assert_array_equal(np.flatnonzero(model.labels_ == -1), left_out)
         assert model.n_unassigned_ == len(left_out)
@@ -166,7 +166,7 @@ class TestLam:
             losses.append(loss)
         assert model.lam_ == groups.LAM_GRID[np.argmin(losses)]
         problem = mb.GroupLassoStructure(X, Y, X_VAL, Y_VAL, n_groups=2, lam_bounds=model.lam_, n_jobs=1)
-        solve = {"penalize": mb.relax_and_penalize} | {m: partial(mb.relax_and_round, rounding=r) for m, r in ROUNDING.items()}
+        solve = {"penalize": mb.relax_and_penalize} | {m: partial(mb.relax_and_round, rounding=r) for m, r in BASELINES.items()}
         result = solve[method](problem, theta0=first.theta_, max_evaluations=30, seed=0)
         np.testing.assert_array_equal(model.theta_, result.theta)
         assert model.result_.value == result.value
@@ -269,16 +269,16 @@ class TestSplit:
     @pytest.mark.parametrize(("fraction", "count"), [(0.2, 2), (0.5, 5), (0.01, 1), (0.99, 8), (1 / 3, 3)])
     def test_every_task_keeps_rows_on_both_sides(self, fraction, count):
         model = quick(validation_fraction=fraction)
-        train, val = model._data(X, Y, None, None, None, None, np.random.RandomState(0))
-        assert [len(table) for table in val.X] == [count] * T
+        train, val, _ = model._data(X, Y, None, None, None, None, np.random.RandomState(0))
+        assert [len(table) for table in val.tables] == [count] * T
         for t in range(T):
-            together = np.concatenate([train.X[t], val.X[t]])
+            together = np.concatenate([train.tables[t], val.tables[t]])
             np.testing.assert_array_equal(np.sort(together, axis=0), np.sort(X[t], axis=0))
 
     def test_splitting_by_hand_gives_the_same_bits(self):
-        train, val = quick()._data(X, Y, None, None, None, None, np.random.RandomState(0))
+        train, val, _ = quick()._data(X, Y, None, None, None, None, np.random.RandomState(0))
         for lam in (None, "cv"):
-            assert_same_bits(quick(lam=lam).fit(X, Y), quick(lam=lam).fit(train.X, train.y, val.X, val.y))
+            assert_same_bits(quick(lam=lam).fit(X, Y), quick(lam=lam).fit(train.tables, train.targets, val.tables, val.targets))
 
     def test_one_row_cannot_be_split(self):
         tables, targets = [*X[:4], X[4][:1], X[5]], [*Y[:4], Y[4][:1], Y[5]]
@@ -413,7 +413,7 @@ class TestInsideScikitLearn:
         for terminal in (True, False):
             screen = io.StringIO()
             console = Console(file=screen, force_terminal=terminal, width=120)
-            monkeypatch.setattr(groups, "ProgressDisplay", lambda label, c=console: mb.ProgressDisplay(label, c))
+            monkeypatch.setattr(_common, "ProgressDisplay", lambda label, c=console: mb.ProgressDisplay(label, c))
             quick(verbose=True).fit(X, Y)
             assert ("grouping" in screen.getvalue()) == terminal
 

@@ -16,7 +16,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import mixbin as mb
-from mixbin.data import blocks, dask_rows, parts
+from mixbin.data import blocks, dask_blocks, parts
 from tests.shared_data import shared_file
 
 NO_LAM = np.empty(0)
@@ -199,14 +199,15 @@ def test_sums_do_not_lose_digits_to_large_offsets():
 
 def counted(problem):
     """The blocks that each pass computes."""
-    seen, compute = [], problem.dask_blocks._compute
+    executor = problem.rows.executor
+    seen, compute = [], executor._compute
 
     def noted(function, merge, wanted):
-        blocks = [id(block) for block in problem.dask_blocks._blocks]
+        blocks = [id(block) for block in executor._blocks]
         seen.append((function.__name__, [blocks.index(id(block)) for block, _ in wanted]))
         return compute(function, merge, wanted)
 
-    problem.dask_blocks._compute = noted
+    executor._compute = noted
     return seen
 
 
@@ -220,8 +221,8 @@ def test_passes(made):
     assert seen == [("moments", [0, 3, 6])]
     problem.evaluate(v, np.array(0.02))
     assert seen[1:] == [("gradient", list(range(7)))]
-    rows = problem._rows.take(np.array([199, 0, 60, 199]), np.zeros(6))
-    np.testing.assert_allclose(rows + problem._rows.centre, np.column_stack([made.X, made.y])[[199, 0, 60, 199]])
+    rows = problem.rows.take(np.array([199, 0, 60, 199]), np.zeros(6))
+    np.testing.assert_allclose(rows + problem.rows.centre, np.column_stack([made.X, made.y])[[199, 0, 60, 199]])
     assert seen[2:] == [("taken", [0, 3, 6])]
 
 
@@ -251,28 +252,28 @@ def test_kept_or_read_anew(made, cluster, caplog, monkeypatch):
         problem.evaluate(np.ones(200), NO_LAM)
         assert len(reads) == len(SMALL)
         assert "kept in memory" in caplog.text
-        assert "kept in memory" in problem.dask_blocks.storage
-        once = problem.dask_blocks.bytes_read
+        assert "kept in memory" in problem.rows.statistics().storage
+        once = problem.rows.statistics().bytes_read
         assert once == made.X.nbytes + made.y.nbytes
         caplog.clear()
-        monkeypatch.setattr(dask_rows, "FITS", 1e-9)
+        monkeypatch.setattr(dask_blocks, "KEPT_SHARE", 1e-9)
         reads.clear()
         problem = mb.RidgeDistillation(X, made.dask[1], *made.validation, budget=20, alpha=0.01)
         problem.evaluate(np.ones(200), NO_LAM)
         assert len(reads) == 3 * len(SMALL)
         assert "read anew in every pass" in caplog.text
-        assert problem.dask_blocks.bytes_read == 3 * once
+        assert problem.rows.statistics().bytes_read == 3 * once
     monkeypatch.undo()
-    assert problem.dask_blocks.n_workers is None
+    assert problem.rows.statistics().n_workers is None
     with dask.config.set(scheduler="dask.distributed"):
         problem = mb.RidgeDistillation(*made.dask, *made.validation, budget=20, alpha=0.01)
-    assert problem.dask_blocks.n_workers == 2
-    assert "kept in memory" in problem.dask_blocks.storage
+    assert problem.rows.statistics().n_workers == 2
+    assert "kept in memory" in problem.rows.statistics().storage
 
 
 def test_what_several_blocks_need_is_made_once_a_pass(made, scheduler, monkeypatch, tmp_path):
     """A block's own steps are one task; the mean that all are centred with is not made again for each."""
-    monkeypatch.setattr(dask_rows, "FITS", 1e-9)
+    monkeypatch.setattr(dask_blocks, "KEPT_SHARE", 1e-9)
 
     def noted(X):
         with (tmp_path / "made").open("a") as file:
@@ -281,10 +282,10 @@ def test_what_several_blocks_need_is_made_once_a_pass(made, scheduler, monkeypat
 
     mean = da.from_delayed(dask.delayed(noted)(made.dask[0]), (5,), dtype=float)
     problem = mb.RidgeDistillation(made.dask[0] - mean, made.dask[1], *made.validation, budget=20, alpha=0.01)
-    assert [len(source.inputs) for source in problem.dask_blocks._blocks] == [1] * 7
+    assert [len(source.inputs) for source in problem.rows.executor._blocks] == [1] * 7
     got = problem.evaluate(np.ones(200), NO_LAM)
     # A cluster may still have it from the pass before.
-    assert 1 <= len((tmp_path / "made").read_text().split()) <= problem.dask_blocks.passes == 3
+    assert 1 <= len((tmp_path / "made").read_text().split()) <= problem.rows.statistics().passes == 3
     plain = mb.RidgeDistillation(made.X - made.X.mean(axis=0), made.y, *made.validation, budget=20, alpha=0.01)
     assert got.value == pytest.approx(plain.evaluate(np.ones(200), NO_LAM).value, rel=1e-9)
 
@@ -292,15 +293,15 @@ def test_what_several_blocks_need_is_made_once_a_pass(made, scheduler, monkeypat
 @pytest.mark.slow
 def test_blocks_in_a_task_do_not_change_the_bits(made, cluster, monkeypatch):
     """Neither of sums nor of what is passed on block by block."""
-    monkeypatch.setattr(dask_rows, "FITS", 1e-9)
+    monkeypatch.setattr(dask_blocks, "KEPT_SHARE", 1e-9)
     X, y = arrays(made.X, made.y, (3,) * 66 + (2,))
     v = np.random.default_rng(0).random(200)
     found = []
     for tasks, size in ((1000, 1), (16, 2), (8, 4), (1, 8)):
-        monkeypatch.setattr(dask_rows, "TASKS", tasks)
+        monkeypatch.setattr(dask_blocks, "TASKS_PER_THREAD", tasks)
         with dask.config.set(scheduler="dask.distributed"):
             problem = mb.RidgeDistillation(X, y, *made.validation, budget=20, alpha=0.01)
-        assert problem.dask_blocks._task_size(67) == size
+        assert problem.rows.executor._task_size(67) == size
         found.append(problem.evaluate(v, NO_LAM))
     local = mb.RidgeDistillation(made.X, made.y, *made.validation, budget=20, alpha=0.01, chunks=(3,) * 66 + (2,))
     expected = local.evaluate(v, NO_LAM)
@@ -309,7 +310,7 @@ def test_blocks_in_a_task_do_not_change_the_bits(made, cluster, monkeypatch):
         np.testing.assert_array_equal(got.grad_theta, expected.grad_theta)
 
 
-class Rows(parts.InParts):
+class Rows(parts.RowsInParts):
     """Rows of an array, in parts of different lengths, one of them empty."""
 
     def __init__(self, X, ends=(10, 10, 45, 120)):
@@ -327,7 +328,7 @@ def test_rows_in_parts(rows, targets, held, monkeypatch):
     """All that is asked of a block, whether it is an array or comes in parts."""
     monkeypatch.setattr(blocks, "BUFFER_ENTRIES", 60)
     X, y, *_ = data(targets=targets)
-    inside = Rows(X).held() if held else Rows(X)
+    inside = Rows(X).loaded() if held else Rows(X)
     e = targets or 1
     rng = np.random.default_rng(1)
     centre, K, A = rng.normal(size=5 + e), rng.normal(size=(e, 5 + e)), rng.normal(size=(e, 5 + e))

@@ -110,7 +110,7 @@ def test_rows_are_summed_over_several_blocks(monkeypatch):
     X, y, X_val, y_val = make_data()
     theta = make_theta("some zero")
     whole = RidgeDistillation(X, y, X_val, y_val, budget=8, alpha=0.3).evaluate(theta, NO_LAM)
-    monkeypatch.setattr("mixbin.data.rows.BLOCK_ENTRIES", 20)
+    monkeypatch.setattr("mixbin.data.rows.ENTRIES_AT_ONCE", 20)
     blocks = RidgeDistillation(X, y, X_val, y_val, budget=8, alpha=0.3).evaluate(theta, NO_LAM)
     np.testing.assert_allclose(blocks.value, whole.value, rtol=1e-12)
     np.testing.assert_allclose(blocks.grad_theta, whole.grad_theta, rtol=1e-9, atol=1e-14)
@@ -242,7 +242,7 @@ def test_tables_and_layouts_are_read_alike():
 def test_single_precision_tables_are_summed_in_double(blocks, monkeypatch):
     """Against the same numbers as float64: what float32 costs is the rounding of single entries, not of sums."""
     if blocks:
-        monkeypatch.setattr("mixbin.data.rows.BLOCK_ENTRIES", 20)
+        monkeypatch.setattr("mixbin.data.rows.ENTRIES_AT_ONCE", 20)
     single = [a.astype(np.float32) for a in make_data(m=400)]
     few, many = RidgeDistillation(*single, alpha=0.3), RidgeDistillation(*(a.astype(np.float64) for a in single), alpha=0.3)
     assert few._rows._Z.dtype == np.float32

@@ -12,12 +12,12 @@ from threadpoolctl import threadpool_limits
 
 import mixbin as mb
 from mixbin.data import blocks
-from mixbin.data.parts import Columns, InParts
+from mixbin.data.parts import Columns, RowsInParts
 
 protocol = pytest.importorskip("distributed.protocol")
 
 
-class Parts(InParts):
+class Parts(RowsInParts):
     """Rows of an array, read in parts: Arrow's columns, as they come out of a Parquet file."""
 
     def __init__(self, X, cuts):

@@ -1,42 +1,40 @@
-"""Candidate rows in blocks, one after the other: what a block computes, and how the answers of all blocks are put together.
+"""What one block of rows computes, and how the answers of several blocks are merged.
 
-The same code serves blocks in this process and blocks on a cluster (see ``dask_rows``). A block is X and y of its rows, which
-stay as they are: an array in any layout, a sparse matrix, or rows that are read in ``parts``. All sums are made from copies of
-a few rows at a time, in one buffer whose layout and size depend on the number of rows and columns alone, on one BLAS thread;
-sums over blocks are made in a fixed order, a tree. So the bits of an answer depend on the numbers in the blocks, the processor
-and the BLAS library, and not on the layout, the storage, the number of workers or threads, or what was sent between them.
+The same functions serve blocks in this process and blocks on a cluster. X of a block may be an array in any layout, a sparse
+matrix, or rows that come in ``parts``. Every sum is computed on one BLAS thread from copies of a few rows at a time, in a buffer
+whose layout and size depend on the number of rows and columns alone; sums over blocks follow a tree, a fixed order. So the bits
+of an answer depend on the numbers in the blocks, the processor and the BLAS library, and not on the layout, the storage, the
+number of workers or threads, or what was sent between them.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mixbin._digest import digest
 from mixbin._validate import Floats, is_finite
 from mixbin.data.one_blas_thread import on_one_blas_thread
-from mixbin.data.parts import Block, InParts, Numbers, columns_of, parts_of
+from mixbin.data.parts import BlockTable, Numbers, RowsInParts, columns_of, parts_of
 from mixbin.problem import Indices
 
 T = TypeVar("T")
 
 BUFFER_ENTRIES = 2**17
 """Numbers in the buffer: few enough to stay in the processor's cache between two products."""
-WIDTH = 8
-"""Branches of the tree: so many partial sums are added in one place."""
+BRANCHES = 8
+"""Partial sums that one node of the tree adds up."""
 
 
 class Weights(NamedTuple):
-    """The weights v of a block's rows, or of those that have one."""
+    """The weights v of a block: of all its rows, or of ``rows`` where the others have none."""
 
     values: Floats
     rows: NDArray[np.int32] | None = None
 
 
 class Moments(NamedTuple):
-    """Of weighted rows z = (x, y), relative to a centre."""
+    """Sums over weighted rows z = (x, y), relative to a centre."""
 
     total: float  # sum v
     mean: Floats  # (d + e,)
@@ -44,18 +42,18 @@ class Moments(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """What is asked of a block before anything is computed from it."""
+    """What a first look at a block finds."""
 
     rows: int
     rows_y: int
-    wrong: str | None  # what is not as it must be
+    wrong: str | None  # why the block cannot be used
     mean: Floats
     squares: Floats  # the sum of squares of the columns, relative to their mean
     nbytes: int
 
 
 def weights_of(v: Floats) -> Weights | None:
-    """The weights of one block; None where no row has one, few numbers where few rows have one."""
+    """The weights of one block; None if no row has weight. If few rows do, only theirs are sent to workers."""
     with_weight = np.count_nonzero(v)
     if not with_weight:
         return None
@@ -67,21 +65,23 @@ def weights_of(v: Floats) -> Weights | None:
 
 @on_one_blas_thread
 def survey(X: Any, y: Any, names: tuple[str, str] = ("X", "y")) -> Survey:
-    """Rows, columns and finiteness of a block; the mean and the spread of its columns."""
-    X, y = X if isinstance(X, InParts) else np.asarray(X), np.asarray(y)
-    width = X.shape[1] + (y.shape[1] if y.ndim == 2 else 1)
+    """Look at a block once: whether X and y have the same rows, all finite numbers; the mean and the spread of the columns."""
+    X, y = X if isinstance(X, RowsInParts) else np.asarray(X), np.asarray(y)
+    zeros = np.zeros(X.shape[1] + (y.shape[1] if y.ndim == 2 else 1))
+    unsummed = Survey(len(X), len(y), None, zeros, zeros, 0)
     if not len(X) or len(X) != len(y):
-        return Survey(len(X), len(y), None, np.zeros(width), np.zeros(width), 0)
+        return unsummed
     for name, table in zip(names, (X, y), strict=True):
         if table.dtype.kind not in "buif":
-            return _unusable(X, y, f"{name} must be numbers, got dtype {table.dtype}")
+            return unsummed._replace(wrong=f"{name} must be numbers, got dtype {table.dtype}")
     parts: list[Survey] = []
-    for rows in _centred(X, y, np.zeros(width)):
+    for rows in _centred(X, y, zeros):
         if not is_finite(rows):
             row, column = np.argwhere(~np.isfinite(rows))[0]
             name, place = (names[0], column) if column < X.shape[1] else (names[1], column - X.shape[1])
             number = sum(part.rows for part in parts) + row
-            return _unusable(X, y, f"{name} must be finite, got {rows[row, column]} in its row {number}, column {place}")
+            wrong = f"{name} must be finite, got {rows[row, column]} in its row {number}, column {place}"
+            return unsummed._replace(wrong=wrong)
         with np.errstate(over="ignore", invalid="ignore"):
             mean = rows.mean(axis=0)
             rows -= mean
@@ -91,14 +91,10 @@ def survey(X: Any, y: Any, names: tuple[str, str] = ("X", "y")) -> Survey:
     return Survey(len(X), len(y), None, mean, variances * len(X), X.nbytes + y.nbytes)
 
 
-def _unusable(X: Any, y: Any, reason: str) -> Survey:
-    return Survey(len(X), len(y), reason, np.zeros(0), np.zeros(0), 0)
-
-
 def surveyed(parts: Sequence[Survey]) -> tuple[Floats, Floats]:
-    """The mean and the variances of all rows."""
+    """The mean and the variances of the columns over several blocks."""
     n, mean, squares = 0, np.zeros(1), np.zeros(1)
-    with np.errstate(over="ignore", invalid="ignore"):  # squares that overflow are told of by the problem
+    with np.errstate(over="ignore", invalid="ignore"):  # the problem refuses squares that overflow
         for part in parts:
             if part.rows:
                 n += part.rows
@@ -109,9 +105,9 @@ def surveyed(parts: Sequence[Survey]) -> tuple[Floats, Floats]:
 
 
 @on_one_blas_thread
-def moments(X: Block, y: Floats, weights: Weights, centre: Floats) -> Moments:
-    """Of a block: each few rows are centred on their own mean, so that no outer product of means is subtracted."""
-    roots, made, done = np.sqrt(weights.values), None, 0
+def moments(X: BlockTable, y: Floats, weights: Weights, centre: Floats) -> Moments:
+    """Each few rows are centred on their own mean: subtracting an outer product of means would lose digits."""
+    roots, found, done = np.sqrt(weights.values), None, 0
     for block in _centred(X, y, centre, weights.rows):
         part = slice(done, done + len(block))
         done = part.stop
@@ -121,14 +117,14 @@ def moments(X: Block, y: Floats, weights: Weights, centre: Floats) -> Moments:
             block -= mean
             block *= roots[part, None]
             one = Moments(total, mean, block.T @ block)
-            made = one if made is None else _added(made, one)
-    assert made is not None
-    return made
+            found = one if found is None else _added(found, one)
+    assert found is not None
+    return found
 
 
 @on_one_blas_thread
 def merged(parts: Sequence[Moments]) -> Moments:
-    """Moments of several blocks, in their order."""
+    """The moments of several blocks, added in their order."""
     first, *others = parts
     for part in others:
         first = _added(first, part)
@@ -136,7 +132,7 @@ def merged(parts: Sequence[Moments]) -> Moments:
 
 
 def _added(a: Moments, b: Moments) -> Moments:
-    """The two scatters, and that of their means."""
+    """The moments of two sets of rows: the two scatters, and that of their means."""
     total = a.total + b.total
     gap, share = b.mean - a.mean, b.total / total
     scatter = a.scatter + b.scatter
@@ -145,7 +141,7 @@ def _added(a: Moments, b: Moments) -> Moments:
 
 
 @on_one_blas_thread
-def gradient(X: Block, y: Floats, K: Floats, A: Floats, offset: Floats, mean: Floats) -> Floats:
+def gradient(X: BlockTable, y: Floats, K: Floats, A: Floats, offset: Floats, mean: Floats) -> Floats:
     """(K zhat)' (A zhat - offset) for the rows of a block: two thin products."""
     e, out, done = len(K), np.empty(len(X)), 0
     thin = np.vstack([K, A])
@@ -158,20 +154,20 @@ def gradient(X: Block, y: Floats, K: Floats, A: Floats, offset: Floats, mean: Fl
 
 
 @on_one_blas_thread
-def images(X: Block, y: Floats, thin: Floats, mean: Floats) -> Floats:
+def images(X: BlockTable, y: Floats, thin: Floats, mean: Floats) -> Floats:
     """``thin @ zhat`` for the rows of a block."""
     return np.hstack([thin @ block.T for block in _centred(X, y, mean)])
 
 
 @on_one_blas_thread
-def taken(X: Block, y: Floats, rows: Indices, mean: Floats) -> Floats:
-    """Zhat of these rows of a block, which are in order."""
+def taken(X: BlockTable, y: Floats, rows: Indices, mean: Floats) -> Floats:
+    """Zhat of these rows of a block, given in ascending order."""
     return np.vstack([block.copy() for block in _centred(X, y, mean, rows)])
 
 
 @on_one_blas_thread
-def triangle(X: Block, y: Floats, centre: Floats) -> Floats:
-    """R of the rows (1, z): its first row holds the mean, the others are the R factor of the centred rows."""
+def triangle(X: BlockTable, y: Floats, centre: Floats) -> Floats:
+    """The R factor of the rows (1, z): its first row holds the mean, the others are the R factor of the centred rows."""
     R = np.empty((0, len(centre) + 1))
     for block in _centred(X, y, centre):
         R = stacked([R, np.hstack([np.ones((len(block), 1)), block])])
@@ -180,20 +176,20 @@ def triangle(X: Block, y: Floats, centre: Floats) -> Floats:
 
 @on_one_blas_thread
 def stacked(parts: Sequence[Floats]) -> Floats:
-    """R of all the rows that several R are of."""
+    """The R factor of all rows, from the R factors of several blocks."""
     return np.asarray(np.linalg.qr(np.vstack(parts), mode="r"))
 
 
 def summary_of(R: Floats) -> tuple[Floats, Floats, int]:
-    """The mean of the rows, R of the centred ones over the root of their number (see ``rows.summary``), and that number."""
+    """From ``triangle``: the mean of the rows, the R factor of the centred rows over the root of their number, and the number."""
     n = round(R[0, 0] ** 2)
     return R[0, 1:] / R[0, 0], R[1:, 1:] / np.sqrt(n), n
 
 
-def _centred(X: Block, y: Numbers, shift: Floats, rows: NDArray[np.integer] | None = None) -> Iterator[Floats]:
-    """Z - shift of these rows, which are in order, or of all; a few at a time in one buffer, column after column.
+def _centred(X: BlockTable, y: Numbers, shift: Floats, rows: NDArray[np.integer] | None = None) -> Iterator[Floats]:
+    """Z - shift of ``rows`` (ascending), or of all rows: a few at a time in one buffer, stored column by column.
 
-    Where the buffer is cut depends on the number of rows and columns, not on the parts that the rows come in.
+    How many rows come at a time depends on the number of rows and columns, not on the parts that X comes in.
     """
     y, d, columns = y if y.ndim == 2 else y[:, None], X.shape[1], len(shift)
     left = X.shape[0] if rows is None else len(rows)
@@ -222,92 +218,13 @@ def _centred(X: Block, y: Numbers, shift: Floats, rows: NDArray[np.integer] | No
 
 
 def _cut(buffer: Floats, rows: int, columns: int) -> Floats:
-    """The beginning of the buffer as a table whose columns lie one after the other, without gaps."""
+    """The beginning of the buffer as a table stored column by column, without gaps."""
     return buffer[: rows * columns].reshape(columns, rows).T
 
 
 def tree(parts: Sequence[T], merge: Callable[[list[T]], T]) -> T:
-    """All parts merged, neighbours first, in an order that depends on their number alone."""
+    """Merge all parts, neighbours first, in an order that depends on their number alone."""
     level = list(parts)
     while len(level) > 1:
-        level = [merge(level[i : i + WIDTH]) if i + 1 < len(level) else level[i] for i in range(0, len(level), WIDTH)]
+        level = [merge(level[i : i + BRANCHES]) if i + 1 < len(level) else level[i] for i in range(0, len(level), BRANCHES)]
     return level[0]
-
-
-class BlockRows(ABC):
-    """``Rows`` (see ``rows``) in blocks, of which no row is at hand without a pass; a subclass says where blocks are computed."""
-
-    at_hand = False
-
-    def __init__(self, surveys: Sequence[Survey]) -> None:
-        self.ends = np.cumsum([part.rows for part in surveys])
-        self.n_rows = int(self.ends[-1])
-        self.centre, self.variances = surveyed(surveys)
-
-    @abstractmethod
-    def map(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...] | None]) -> Iterator[Any]:
-        """``function(X, y, *arguments)`` of each block, in their order; blocks whose arguments are None are left out."""
-
-    @abstractmethod
-    def reduce(
-        self, function: Callable[..., Any], merge: Callable[[list[Any]], Any], arguments: Sequence[tuple[Any, ...] | None]
-    ) -> Any:
-        """The same, merged by a tree."""
-
-    def moments(self, v: Floats, total: float) -> tuple[Floats, Floats]:
-        """The weighted mean and 1/m sum v_i zhat_i zhat_i', in one pass over the blocks with weight."""
-        weights = [weights_of(part) for part in np.split(v, self.ends[:-1])]
-        got = self.reduce(moments, merged, [None if it is None else (it, self.centre) for it in weights])
-        return got.mean, got.scatter / self.n_rows
-
-    def gradient(self, K: Floats, A: Floats, offset: Floats, mean: Floats) -> Floats:
-        """(K zhat)' (A zhat / m - offset) for all rows, in one pass."""
-        out, done = np.empty(self.n_rows), 0
-        for part in self.map(gradient, [(K, A / self.n_rows, offset, self.centre + mean)] * len(self.ends)):
-            out[done : done + len(part)] = part
-            done += len(part)
-        return out
-
-    def images(self, thin: Floats, mean: Floats) -> Floats:
-        """``thin @ zhat`` for all rows, in one pass."""
-        return np.hstack(list(self.map(images, [(thin, self.centre + mean)] * len(self.ends))))
-
-    def take(self, rows: Indices, mean: Floats) -> Floats:
-        """Zhat of these rows, from the blocks that hold them."""
-        order = np.argsort(rows, kind="stable")
-        shift = self.centre + mean
-        begins = self.ends - np.diff(self.ends, prepend=0)
-        parts = np.split(rows[order], np.searchsorted(rows[order], self.ends[:-1]))
-        local = [part - begin for part, begin in zip(parts, begins, strict=True)]
-        out = np.empty((len(rows), len(shift)))
-        found = list(self.map(taken, [(part, shift) if part.size else None for part in local]))
-        if found:
-            out[order] = np.concatenate(found)
-        return out
-
-    @abstractmethod
-    def digest(self) -> str:
-        """What the data are recognised by."""
-
-
-class LocalBlocks(BlockRows):
-    """Blocks of arrays in this process: to the bit what the same blocks give on a cluster."""
-
-    def __init__(self, X: Floats, y: Floats, chunks: Sequence[int]) -> None:
-        ends = np.cumsum(chunks)[:-1]
-        self._blocks = list(zip(np.split(X, ends), np.split(y, ends), strict=True))
-        super().__init__([survey(*block) for block in self._blocks])
-
-    def map(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...] | None]) -> Iterator[Any]:
-        """One block after the other."""
-        return (function(*block, *args) for block, args in zip(self._blocks, arguments, strict=True) if args is not None)
-
-    def reduce(
-        self, function: Callable[..., Any], merge: Callable[[list[Any]], Any], arguments: Sequence[tuple[Any, ...] | None]
-    ) -> Any:
-        """The same, merged by a tree."""
-        return tree(list(self.map(function, arguments)), merge)
-
-    def digest(self) -> str:
-        """A hash of the data and of where they are cut."""
-        return digest(*(part for block in self._blocks for part in block), self.ends)

@@ -1,4 +1,4 @@
-"""The tasks of a pass over Dask blocks: each takes some blocks, which it makes by their recipes, and computes from them.
+"""The tasks of a pass over Dask blocks: each task makes some blocks by their recipes and computes from them.
 
 A task for every step of a user's graph would keep the scheduler busy and the workers waiting.
 """
@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 SHARED = {-1, -2}
-"""The blocks that need something, where it is more than one."""
+"""Stands for the blocks that need a step, if there are several."""
 
 
 class Recipe:
-    """How X and y of a block are made from its inputs: a small graph, followed within one task."""
+    """How X and y of a block are made from its inputs: a small graph that one task computes."""
 
     def __init__(self, graph: dict[Any, Any], inputs: list[Any], outputs: tuple[Any, Any]) -> None:
         self.graph, self.inputs, self.outputs = graph, inputs, outputs
@@ -21,7 +21,7 @@ class Recipe:
         """X and y."""
         import dask
 
-        # As calls: Dask would look for tasks and keys in the values themselves.
+        # The inputs are wrapped in calls, since Dask would look for tasks and keys in the values themselves.
         given = {key: (partial(_itself, value),) for key, value in zip(self.inputs, inputs, strict=True)}
         X, y = dask.get(self.graph | given, list(self.outputs))
         return X, y
@@ -39,11 +39,11 @@ class Source(NamedTuple):
 
 
 Wanted = tuple[Source, tuple[Any, ...]]
-"""A block, and what its task is given beside it."""
+"""A block, and the further arguments of the function that its task calls."""
 
 
 def sources_of(X: Any, y: Any) -> list[Source]:
-    """For each block, what is done for it alone in its recipe, and what other blocks need as well among its inputs."""
+    """The source of each block: steps for this block alone are in its recipe, steps that others need too are its inputs."""
     from dask.core import flatten, get_deps, toposort
     from dask.delayed import Delayed
     from distributed import futures_of
@@ -81,15 +81,15 @@ def applied(
     *inputs: Any,
 ) -> list[Any]:
     """A task: ``function`` of some blocks, each with its arguments."""
-    found, given = [], iter(inputs)
+    results, given = [], iter(inputs)
     for i, recipe in enumerate(recipes):
         first = () if weights is None else (weights[i],)
         X, y = (next(given), next(given)) if recipe is None else recipe.follow([next(given) for _ in recipe.inputs])
-        found.append(function(X, y, *first, *arguments[i]))
-    return found if merge is None else merged(merge, [found])
+        results.append(function(X, y, *first, *arguments[i]))
+    return results if merge is None else merged(merge, [results])
 
 
 def merged(merge: Callable[[list[Any]], Any], lists: Sequence[list[Any]]) -> list[Any]:
-    """A node of the tree: one, from what several tasks have found."""
-    found = [it for part in lists for it in part]
-    return [merge(found) if len(found) > 1 else found[0]]
+    """A node of the tree: one result from those of several tasks."""
+    results = [it for part in lists for it in part]
+    return [merge(results) if len(results) > 1 else results[0]]

@@ -6,15 +6,12 @@ of threads: workers of a cluster usually have one, a process of its own has as m
 
 import functools
 import threading
-from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
-
-P = ParamSpec("P")
-R = TypeVar("R")
+from contextlib import ContextDecorator
+from typing import Any
 
 
-class _OneThread:
-    """The limit while at least one thread of this process is inside: BLAS has one setting for the whole process."""
+class OneBlasThread(ContextDecorator):
+    """The limit lasts while at least one thread of this process is inside: BLAS has one setting for the whole process."""
 
     def __init__(self) -> None:
         self._lock, self._inside = threading.Lock(), 0
@@ -40,15 +37,5 @@ def _blas() -> Any:
     return ThreadpoolController().select(user_api="blas")
 
 
-_ONE_THREAD = _OneThread()
-
-
-def on_one_blas_thread(function: Callable[P, R]) -> Callable[P, R]:
-    """The same function, during which BLAS has one thread."""
-
-    @functools.wraps(function)
-    def limited(*args: P.args, **kwargs: P.kwargs) -> R:
-        with _ONE_THREAD:
-            return function(*args, **kwargs)
-
-    return limited
+on_one_blas_thread = OneBlasThread()
+"""Decorates functions during which BLAS has one thread."""

@@ -1,186 +1,251 @@
-"""A folder of Parquet files as one table that is never read whole: its pieces are the blocks of a Dask array.
+"""A folder of Parquet files as one table that is never read whole: its pieces are the blocks of Dask arrays.
 
-Files are taken in the order of their names, numbers in them as numbers; rows are counted from 0 through all of them. Workers read
-by Arrow, column after column, the needed columns only.
+Files are taken in the order of their names, numbers in them as numbers; rows are counted from 0 through all of them.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
-from mixbin._files import replacing
+from mixbin import _validate as check
+from mixbin._validate import Floats, listed
 from mixbin.data import tables
-from mixbin.data.parts import Columns, InParts
-from mixbin.data.unpacking import check_utf8, first_line
-from mixbin.errors import InvalidInput
+from mixbin.data.dask_tables import check_dask_installed
+from mixbin.data.parquet_pieces import Piece, PieceRows, pieces_of, read_column, reading, write_rows
+from mixbin.data.unpacking import check_regular, check_utf8, counting_order
+from mixbin.errors import InvalidInput, WorkersLost
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-PIECE_BYTES = 2**25
-"""So much is read at a time, many of which fit a worker: small row groups together, large ones in parts."""
-BUFFER_BYTES = 2**16
-"""So much of each column of a large row group is fetched at a time."""
-MOST_PIECES = 2_000
-"""Of very large tables blocks are larger: Dask's scheduler takes a few milliseconds for each of their tasks."""
 SUFFIXES = (".parquet", ".parq", ".pq")
 
 
-class Piece(NamedTuple):
-    """One row group of a file, or several small ones that follow each other: what a block is made from."""
-
-    file: str
-    groups: tuple[int, ...]
-    rows: int
-    row: int
-    """The number of the first row in the whole table."""
-    row_in_file: int
-
-    def batches(self, columns: list[str]) -> "Iterator[pa.RecordBatch]":
-        """These columns, no more than ``PIECE_BYTES`` at a time."""
-        from pyarrow import parquet
-
-        at_once = max(1, PIECE_BYTES // (8 * len(columns)))
-        # What is mapped counts as memory of the worker, so of a large group only a bit of each column is fetched at a time.
-        large = self.rows > 2 * at_once
-        how: dict[str, Any] = {"pre_buffer": False, "buffer_size": BUFFER_BYTES} if large else {"memory_map": True}
-        rows = 0
-        with reading(self.file), parquet.ParquetFile(self.file, **how) as file:
-            for batch in file.iter_batches(at_once, row_groups=self.groups, columns=columns, use_threads=False):
-                rows += len(batch)
-                yield batch
-        if rows != self.rows:
-            raise InvalidInput(f"{self.file} must hold the rows that its end says, got {rows} of {self.rows}; write it anew")
-
-
-@contextmanager
-def reading(file: str | Path) -> Iterator[None]:
-    """Say which file is damaged; what the system refuses for a while is tried again by others."""
-    import pyarrow as pa
-
-    try:
-        yield
-    except (pa.ArrowException, OSError, ValueError) as error:
-        if isinstance(error, InvalidInput) or (isinstance(error, OSError) and error.errno is not None):
-            raise
-        raise InvalidInput(f"{file} cannot be read as Parquet ({first_line(error)}); write it anew or take it out") from None
-
-
-class Pair(NamedTuple):
-    """Two Dask arrays with the same blocks."""
-
-    X: Any
-    y: Any
-
-
-class PieceRows(InParts):
-    """The rows of a piece, read when they are asked for."""
-
-    def __init__(self, piece: Piece, columns: Sequence[str], dtype: np.dtype[Any]) -> None:
-        self.piece, self.columns, self.dtype = piece, list(columns), dtype
-        self.shape = piece.rows, len(self.columns)
-
-    def parts(self) -> Iterator[Columns]:
-        """Columns in Arrow's memory, as they come out of the file; what has no value becomes NaN."""
-        for batch in self.piece.batches(self.columns):
-            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-            yield Columns([_numbers(columns[name]) for name in self.columns])
-
-
-@dataclass(frozen=True, eq=False)
 class ParquetFolder:
-    """What the files' footers say."""
+    """The Parquet files of a folder as one table: its features X and its target y as Dask arrays, of which nothing is read yet.
 
-    path: Path
-    files: list[Path]
-    metadata: list[Any]
-    schemas: list["pa.Schema"]
+    X and y may be passed wherever mixbin takes Dask arrays. Workers then read the files block by block: once if the table fits in
+    half of their memory, else again in every pass. Needs Dask: ``pip install "mixbin[dask]"``.
 
-    @cached_property
-    def head(self) -> tables.Table:
-        """The table without its rows, to look columns up in."""
-        import pyarrow as pa
+    Parameters
+    ----------
+    path : str or Path
+        A folder, which is searched for .parquet, .parq and .pq files down to its subfolders, or a single file.
+    target : str or int, optional
+        The column to predict, by its name or its number (-1 is the last). Needed unless ``like`` is given.
+    ignore : sequence of str or int, default ()
+        Columns that are not features.
+    like : ParquetFolder, optional
+        Take target and features, in their order, from another folder: that of the training rows, say, for validation rows.
 
-        # Not ``empty_table``, which would import pandas for it: 50 MB.
-        return tables.Table(self.path, True, False, pa.Table.from_batches([], self.schemas[0]))
+    Attributes
+    ----------
+    X : dask.array.Array of shape (rows, features)
+        The features.
+    y : dask.array.Array of shape (rows,)
+        The target.
+    features : list of str
+        The names of the columns of X.
+    target : str
+        The name of the target.
+    files : list of Path
+        The files in the order of their rows.
+
+    See Also
+    --------
+    local_workers : Workers on this machine to read and compute with.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, pandas as pd, mixbin as mb
+    >>> from pathlib import Path
+    >>> rng, path = np.random.default_rng(0), Path(tempfile.mkdtemp())
+    >>> for i in range(3):
+    ...     part = pd.DataFrame(rng.normal(size=(50, 3)), columns=["size", "age", "price"])
+    ...     part.to_parquet(path / f"part-{i}.parquet", index=False)
+    >>> folder = mb.ParquetFolder(path, target="price")
+    >>> len(folder), folder.features
+    (150, ['size', 'age'])
+    >>> model = mb.DistillationRegressor(budget=20, max_evaluations=30, random_state=0).fit(folder.X, folder.y)
+    >>> folder.save_rows(model.support_, path / "selected")
+    20
+    >>> pd.read_parquet(path / "selected").columns.tolist()  # where each row came from, and all its columns
+    ['row', 'file', 'row_in_file', 'size', 'age', 'price']
+    """
+
+    _target_word, _ignore_word = "target", "ignore"
+    """What messages call the arguments."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        target: str | int | None = None,
+        ignore: Sequence[str | int] = (),
+        *,
+        like: "ParquetFolder | None" = None,
+    ) -> None:
+        check_dask_installed("a folder of Parquet files")
+        if (target is None) == (like is None):
+            raise check.fail(self._target_word, target, "a column, or None with like", "give one of target and like")
+        if isinstance(ignore, (str, bytes)) or not np.iterable(ignore):
+            raise check.fail(self._ignore_word, ignore, "a sequence of columns", "such as ['id']")
+        self.path = Path(path)
+        self.files = _parquet_files(self.path)
+        self._metadata, self._schemas = _footers(self.files)
+        if not len(self):
+            raise InvalidInput(f"{path} must hold rows of numbers, got none in {len(self.files)} files; check the files")
+        if like is None:
+            import pyarrow as pa
+
+            # A table without rows, to look columns up in; not ``empty_table``, which would import pandas for it: 50 MB.
+            head = tables.Table(self.path, True, False, pa.Table.from_batches([], self._schemas[0]))
+            words = self._target_word, self._ignore_word
+            self.features, self.target = head.roles(str(target), [str(name) for name in ignore], words)
+        else:
+            self.features, self.target = like.features, like.target
+        self._check_columns((like or self).files[0])
 
     def __len__(self) -> int:
-        return sum(data.num_rows for data in self.metadata)
+        return sum(data.num_rows for data in self._metadata)
 
-    def check(self, columns: Sequence[str], like: "ParquetFolder | None" = None) -> None:
-        """Every file must have these columns, as numbers."""
-        first = (like or self).files[0]
-        for file, schema in zip(self.files, self.schemas, strict=True):
-            if lost := [name for name in columns if name not in schema.names]:
+    def __repr__(self) -> str:
+        return f"ParquetFolder({str(self.path)!r}: {len(self):,} rows, {len(self.features)} features, target {self.target!r})"
+
+    def _check_columns(self, first: Path) -> None:
+        """Every file must have the features and the target, as numbers."""
+        for file, schema in zip(self.files, self._schemas, strict=True):
+            if lost := [name for name in (*self.features, self.target) if name not in schema.names]:
                 raise InvalidInput(
-                    f"{file} must have the columns of {first}, but lacks {tables.listed(lost)}; "
-                    "add what is missing or take the file out"
+                    f"{file} must have the columns of {first}, but lacks {listed(lost)}; add what is missing or take the file out"
                 )
-            for name in columns:
-                if not _is_number(kind := schema.field(name).type):
+            for name in (*self.features, self.target):
+                if not tables.holds_numbers(kind := schema.field(name).type):
                     raise InvalidInput(
                         f"column {name!r} of {file} must hold numbers, got the type {kind}; "
-                        f"leave the column out with --ignore {name!r}, or write the file anew"
+                        f"leave the column out with {self._ignore_word} {name!r}, or write the file anew"
                     )
 
-    def pieces(self, width: int) -> list[Piece]:
-        """The table cut into blocks for that many columns: whole row groups, of which no part could be read alone."""
-        most = max(1, PIECE_BYTES // (8 * width), len(self) // MOST_PIECES)
-        made, row = [], 0
-        for file, data in zip(self.files, self.metadata, strict=True):
-            in_file = 0
-            for groups, rows in _together([data.row_group(i).num_rows for i in range(data.num_row_groups)], most):
-                made.append(Piece(str(file), groups, rows, row, in_file))
-                row, in_file = row + rows, in_file + rows
-        return made
+    @cached_property
+    def pieces(self) -> list[Piece]:
+        """The table cut into blocks of whole row groups, since no part of a row group can be read alone."""
+        return pieces_of(self.files, self._metadata, len(self.features) + 1)
 
-    def token(self) -> str:
-        """What the table is recognised by: names, sizes and times of its files, which are not read."""
-        from dask.base import tokenize
+    @cached_property
+    def X(self) -> Any:  # noqa: N802
+        """The features; mixbin itself uses ``X.in_parts``, in which workers never hold a block as one array."""
+        import dask.array as da
 
-        stats = [file.stat() for file in self.files]
-        relative = [str(file.relative_to(self.path)) if self.path.is_dir() else file.name for file in self.files]
-        return str(tokenize(relative, [(it.st_size, it.st_mtime_ns) for it in stats], [data.num_rows for data in self.metadata]))
+        class FolderArray(da.Array):  # type: ignore[misc]
+            """What is computed from such an array is a Dask array as any other."""
 
-    def arrays(self, features: Sequence[str], target: str) -> Pair:
-        """X and y as Dask arrays, one block for each piece; those of X are ``PieceRows``."""
+            __slots__ = ("in_parts",)
+
+        in_parts = self._dask_array("X", PieceRows, self.features, len(self.features))
+        plain = in_parts.map_blocks(np.asarray, dtype=in_parts.dtype, meta=np.empty((0, 0), in_parts.dtype))
+        X = FolderArray(plain.dask, plain.name, plain.chunks, meta=plain._meta)
+        X.in_parts = in_parts
+        return X
+
+    @cached_property
+    def y(self) -> Any:
+        """The target, in the blocks of X."""
+        return self._dask_array("y", read_column, self.target)
+
+    def _dask_array(self, which: str, read: Any, columns: str | list[str], *width: int) -> Any:
+        """One block for each piece: ``read(piece, columns, dtype)``."""
         import dask.array as da
         from dask import delayed
         from dask.base import tokenize
 
-        columns = [*features, target]
-        single = all(str(schema.field(name).type) == "float" for schema in self.schemas for name in columns)
+        names = [*self.features, self.target]
+        single = all(str(schema.field(name).type) == "float" for schema in self._schemas for name in names)
         dtype = np.dtype(np.float32 if single else np.float64)
-        name = f"parquet-{tokenize(self.token(), columns, dtype)}"
-        rows, column = (delayed(it, pure=True, traverse=False) for it in (PieceRows, read_column))
-        X, y = [], []
-        for i, piece in enumerate(self.pieces(len(columns))):
-            block = rows(piece, list(features), dtype, dask_key_name=f"{name}-X-{i}")
-            X.append(da.from_delayed(block, (piece.rows, len(features)), dtype=dtype))
-            targets = column(piece, target, dtype, dask_key_name=f"{name}-y-{i}")
-            y.append(da.from_delayed(targets, (piece.rows,), dtype=dtype))
-        return Pair(da.concatenate(X), da.concatenate(y))
+        name = f"parquet-{tokenize(self._token(), names, dtype)}-{which}"
+        block = delayed(read, pure=True, traverse=False)
+        return da.concatenate(
+            [
+                da.from_delayed(block(piece, columns, dtype, dask_key_name=f"{name}-{i}"), (piece.rows, *width), dtype=dtype)
+                for i, piece in enumerate(self.pieces)
+            ]
+        )
+
+    def _token(self) -> str:
+        """The table is recognised by the names, sizes and times of its files, which are not read for it."""
+        from dask.base import tokenize
+
+        stats = [file.stat() for file in self.files]
+        relative = [str(file.relative_to(self.path)) if self.path.is_dir() else file.name for file in self.files]
+        rows = [data.num_rows for data in self._metadata]
+        return str(tokenize(relative, [(it.st_size, it.st_mtime_ns) for it in stats], rows))
+
+    def save_rows(self, rows: ArrayLike, folder: str | Path, weights: Floats | None = None) -> int:
+        """Write some rows as Parquet files: all their columns, after the file and the number that each row has there.
+
+        Parameters
+        ----------
+        rows : bool array of shape (rows,), or int array in ascending order
+            Which rows, such as ``support_`` of a fitted estimator.
+        folder : str or Path
+            Where the workers write a part file for each block with such rows; made if it does not exist.
+        weights : array, optional
+            The weight of each written row, for a column of that name.
+
+        Returns
+        -------
+        int
+            How many rows were written.
+        """
+        import dask
+        from distributed import KilledWorker
+
+        wanted = np.asarray(rows)
+        if wanted.dtype == np.bool_:
+            if wanted.shape != (len(self),):
+                raise check.fail("rows", wanted, f"a bool array of shape ({len(self)},)", "give one entry per row of the folder")
+            wanted = np.flatnonzero(wanted)
+        elif wanted.ndim != 1 or wanted.dtype.kind not in "iu" or np.any(np.diff(wanted) <= 0):
+            raise check.fail("rows", wanted, "a bool array, or row numbers in ascending order", "pass np.unique of them")
+        elif wanted.size and not (wanted[0] >= 0 and wanted[-1] < len(self)):
+            raise check.fail("rows", wanted, f"row numbers from 0 to {len(self) - 1}")
+        out = Path(folder)
+        out.mkdir(parents=True, exist_ok=True)
+        write = dask.delayed(write_rows, pure=False, traverse=False)
+        tasks = []
+        for i, piece in enumerate(self.pieces):
+            low, high = np.searchsorted(wanted, [piece.row, piece.row + piece.rows])
+            if low < high:
+                part = None if weights is None else weights[low:high]
+                name = str((out / f"part-{i:05d}.parquet").absolute())
+                tasks.append(write(piece, wanted[low:high] - piece.row, part, str(self.path), name))
+        try:
+            return int(sum(dask.compute(*tasks)))
+        except KilledWorker as error:
+            raise WorkersLost("workers have died while they wrote the selected rows") from error
 
 
-def open_folder(path: Path) -> ParquetFolder:
-    """The Parquet files in a folder, or a single one."""
-    from dask.utils import natural_sort_key
+def _parquet_files(path: Path) -> list[Path]:
+    """The Parquet files in a folder, without hidden ones, or the single one that was named."""
+    try:
+        check_regular(path)
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read ({error.strerror}); check the path") from None
+    if not path.is_dir():
+        return [path]
+    found = [it for it in path.rglob("*") if it.suffix in SUFFIXES and it.is_file()]
+    shown = [it for it in found if not any(part[0] in "._" for part in it.relative_to(path).parts)]
+    if not shown:
+        raise InvalidInput(f"{path} must hold Parquet files ({', '.join(SUFFIXES)}), got none; check the folder")
+    return sorted(shown, key=lambda it: counting_order(str(it.relative_to(path))))
+
+
+def _footers(files: Sequence[Path]) -> tuple[list[Any], list["pa.Schema"]]:
+    """The metadata and the columns of each file."""
     from pyarrow import parquet
 
-    if path.is_dir():
-        found = [it for it in path.rglob("*") if it.suffix in SUFFIXES and it.is_file()]
-        hidden = [it for it in found if any(part[0] in "._" for part in it.relative_to(path).parts)]
-        files = sorted(set(found) - set(hidden), key=lambda it: natural_sort_key(str(it.relative_to(path))))
-        if not files:
-            raise InvalidInput(f"{path} must hold Parquet files ({', '.join(SUFFIXES)}), got none; check the folder")
-    else:
-        files = [path]
     metadata, schemas = [], []
     for file in files:
         check_utf8(file)
@@ -193,66 +258,4 @@ def open_folder(path: Path) -> ParquetFolder:
         tables.check_names(file, schema.names, "rename one and write the file anew")
         metadata.append(footer)
         schemas.append(schema)
-    folder = ParquetFolder(path, files, metadata, schemas)
-    if not len(folder):
-        raise InvalidInput(f"{path} must hold rows of numbers, got none in {len(files)} files; check the files")
-    return folder
-
-
-def read_column(piece: Piece, name: str, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """One column of a piece."""
-    return np.concatenate([part.columns[0] for part in PieceRows(piece, [name], dtype).parts()], dtype=dtype)
-
-
-def _numbers(values: "pa.Array") -> NDArray[Any]:
-    import pyarrow as pa
-    from pyarrow import compute
-
-    floats = values if pa.types.is_floating(values.type) else compute.cast(values, pa.float64(), safe=False)
-    return np.asarray(floats.to_numpy(zero_copy_only=False))
-
-
-def write_rows(piece: Piece, rows: NDArray[np.intp], weights: NDArray[np.float64] | None, folder: str, target: str) -> int:
-    """Some rows of a piece with all their columns, after the file and the numbers they have there; how many they are."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    found, begin = [], 0
-    for batch in piece.batches(parquet.read_schema(piece.file).names):
-        low, high = np.searchsorted(rows, [begin, begin + len(batch)])
-        found.append(batch.take(pa.array(rows[low:high] - begin)))
-        begin += len(batch)
-    table = pa.Table.from_batches(found)
-    name = str(Path(piece.file).relative_to(folder)) if piece.file != folder else Path(piece.file).name
-    first: dict[str, Any] = {
-        "row": pa.array(piece.row + rows),
-        "file": pa.array([name] * len(rows)).dictionary_encode(),
-        "row_in_file": pa.array(piece.row_in_file + rows),
-    }
-    if weights is not None:
-        first["weight"] = pa.array(weights)
-    kept = [name for name in table.column_names if name not in first]
-    whole = pa.table({**first, **{name: table.column(name) for name in kept}})
-    with replacing(target) as out:
-        parquet.write_table(whole, out)
-    return len(rows)
-
-
-def _together(sizes: Sequence[int], most: int) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Neighbouring row groups with at most so many rows together, or a single larger one."""
-    groups: list[int] = []
-    rows = 0
-    for i, size in enumerate(sizes):
-        if groups and rows + size > most:
-            yield tuple(groups), rows
-            groups, rows = [], 0
-        groups.append(i)
-        rows += size
-    if groups and rows:
-        yield tuple(groups), rows
-
-
-def _is_number(kind: "pa.DataType") -> bool:
-    from pyarrow import types
-
-    return any(is_kind(kind) for is_kind in (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal))
+    return metadata, schemas

@@ -1,7 +1,7 @@
-"""What X of a block may be: an array, a sparse matrix, or rows that come in parts, as a file larger than memory is read.
+"""Rows that come in parts, as a file larger than memory is read: X of a block may be an array, a sparse matrix or such rows.
 
-A part of a file has each column in an array of its own: putting them together would be one more copy of X, and reading is most
-of the work of a pass.
+A part of a file has each column in an array of its own: putting the columns together would be one more copy of X, and reading is
+most of the work of a pass.
 """
 
 from abc import ABC, abstractmethod
@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 Numbers = NDArray[Any]
+SPARSE_ENTRIES = 2**20
+"""Entries of a sparse matrix, zeros included, that are written out at a time."""
 
 
 class Columns:
-    """Rows whose columns are arrays of their own, not always of the same type."""
+    """Rows whose columns are arrays of their own, which may differ in type."""
 
     def __init__(self, columns: Sequence[Numbers]) -> None:
         self.columns = columns
@@ -32,8 +34,8 @@ class Columns:
         return np.column_stack(self.columns).astype(dtype, copy=False)
 
 
-class InParts(ABC):
-    """Rows that come in parts, one after the other and as often as they are asked for."""
+class RowsInParts(ABC):
+    """Rows that can be gone through part by part, any number of times."""
 
     shape: tuple[int, int]
     dtype: np.dtype[Any]
@@ -41,66 +43,67 @@ class InParts(ABC):
     def __len__(self) -> int:
         return self.shape[0]
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Numbers:
+        return np.concatenate([np.asarray(part) for part in self.parts()], dtype=dtype or self.dtype)
+
     @abstractmethod
     def parts(self) -> Iterator[Columns]:
         """All rows, in their order."""
 
-    def where(self, mask: NDArray[np.bool_]) -> "InParts":
+    def where(self, mask: NDArray[np.bool_]) -> "RowsInParts":
         """The rows at which ``mask`` is True."""
-        return Some(self, mask)
+        return MaskedRows(self, mask)
 
     @property
     def nbytes(self) -> int:
-        """In memory."""
+        """The bytes that the rows take in memory."""
         return int(np.prod(self.shape)) * self.dtype.itemsize
 
-    def held(self) -> "InParts":
+    def loaded(self) -> "RowsInParts":
         """The same rows in memory."""
-        return Held(list(self.parts()), self)
+        return LoadedRows(list(self.parts()), self)
 
 
-class Held(InParts):
-    """Parts in memory."""
+class LoadedRows(RowsInParts):
+    """Parts that have been read into memory."""
 
-    def __init__(self, parts: list[Columns], like: InParts) -> None:
-        self._parts, self.shape, self.dtype = parts, like.shape, like.dtype
+    def __init__(self, parts: list[Columns], source: RowsInParts) -> None:
+        self._parts, self.shape, self.dtype = parts, source.shape, source.dtype
 
     def parts(self) -> Iterator[Columns]:
-        """As they were read."""
+        """The parts as they were read."""
         return iter(self._parts)
 
-    def held(self) -> InParts:
-        """Itself."""
+    def loaded(self) -> RowsInParts:
+        """These rows themselves."""
         return self
 
     def __sizeof__(self) -> int:
-        # What Dask takes into account when it looks for room.
+        # Dask asks for this when it looks for room in a worker's memory.
         return self.nbytes
 
 
-class Some(InParts):
-    """Some of the rows."""
+class MaskedRows(RowsInParts):
+    """The rows of others at which a mask is True."""
 
-    def __init__(self, rows: InParts, mask: NDArray[np.bool_]) -> None:
+    def __init__(self, rows: RowsInParts, mask: NDArray[np.bool_]) -> None:
         self._rows, self._mask, self.dtype = rows, mask, rows.dtype
         self.shape = int(np.count_nonzero(mask)), rows.shape[1]
 
     def parts(self) -> Iterator[Columns]:
-        """Those of each part."""
+        """The kept rows of each part."""
         begin = 0
         for part in self._rows.parts():
             yield part[self._mask[begin : begin + len(part)]]
             begin += len(part)
 
 
-Block = Numbers | InParts
-"""SciPy's sparse matrices too, which have no types."""
-SPARSE_ENTRIES = 2**20
-"""Numbers of a sparse matrix that are written out, zeros included, at a time."""
+BlockTable = Numbers | RowsInParts
+"""What X of a block may be; also SciPy's sparse matrices, which have no types."""
 
 
-def parts_of(X: Block, y: Numbers) -> Iterator[tuple[Numbers | Columns, Numbers, slice]]:
-    """X and y of consecutive rows, and where these are in the block."""
+def parts_of(X: BlockTable, y: Numbers) -> Iterator[tuple[Numbers | Columns, Numbers, slice]]:
+    """X and y of consecutive rows, and where these rows are in the block; parts without rows are left out."""
     begin = 0
     for part in _parts(X):
         rows = slice(begin, begin + len(part))
@@ -110,17 +113,14 @@ def parts_of(X: Block, y: Numbers) -> Iterator[tuple[Numbers | Columns, Numbers,
 
 
 def _parts(X: Any) -> Iterator[Numbers | Columns]:
-    if isinstance(X, InParts):
-        yield from X.parts()
-    elif sparse.issparse(X):
-        step = max(1, SPARSE_ENTRIES // X.shape[1])
-        yield from (X[i : i + step].toarray() for i in range(0, X.shape[0], step))
-    else:
-        yield X
+    if isinstance(X, RowsInParts):
+        return X.parts()
+    step = max(1, SPARSE_ENTRIES // X.shape[1])
+    return (X[i : i + step].toarray() for i in range(0, X.shape[0], step)) if sparse.issparse(X) else iter([X])
 
 
 def columns_of(X: Numbers | Columns) -> Sequence[Numbers] | None:
-    """The columns, where each is in one place."""
+    """The columns, if each lies in one piece of memory; else None."""
     if isinstance(X, Columns):
         return X.columns
     return list(X.T) if X.strides[0] == X.itemsize and not X.flags.c_contiguous else None

@@ -1,11 +1,11 @@
-"""The candidate rows z = (x, y) and what the closed form asks of them, dense or sparse.
+"""Candidate rows z = (x, y) in memory, dense or sparse, and what the closed form asks of every row store.
 
-All that is large happens here: one weighted Gram matrix of the rows with weight, and thin products with all rows.
+All large computations happen in row stores: one weighted Gram matrix of the rows with weight, and thin products with all rows.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,20 +15,32 @@ from mixbin._digest import digest
 from mixbin._validate import Floats
 from mixbin.problem import Indices
 
-BLOCK_ENTRIES = 2**20
-"""Rows are weighted and multiplied in blocks of this many numbers, so that no second copy of the data is ever made."""
+ENTRIES_AT_ONCE = 2**20
+"""Numbers that are weighted and multiplied at a time, so that no second copy of the data is needed."""
 
 
-class Rows(Protocol):
+class Statistics(NamedTuple):
+    """How a row store keeps its rows, and what it has done so far."""
+
+    storage: str
+    """In words: how large the rows are, where they are, and whether they are read again in every pass."""
+    passes: int
+    """How often the rows, or the blocks that were needed, were gone through."""
+    bytes_read: int
+    """Bytes that were read: once for rows that stay in memory, in every pass for others."""
+    n_workers: int | None = None
+    """Processes that compute now; None if this process does."""
+
+
+class RowStore(Protocol):
     """Candidate rows relative to ``centre``; means and rows that go in and out are relative to it, too."""
 
     n_rows: int
     centre: Floats
     variances: Floats
     """Of the columns."""
-
-    at_hand: bool
-    """Whether any row can be had without a pass over all: then exchanges are looked for among all of them."""
+    random_access: bool
+    """Whether any row can be reached without a pass over others: then exchanges are searched among all rows."""
 
     def moments(self, v: Floats, total: float) -> tuple[Floats, Floats]:
         """The weighted mean, and 1/m sum v_i zhat_i zhat_i' with zhat = z - mean; ``total`` is sum v."""
@@ -43,23 +55,14 @@ class Rows(Protocol):
         """Zhat of these rows."""
 
     def digest(self) -> str:
-        """A hash of the data."""
+        """A text by which a checkpoint recognises the data."""
+
+    def statistics(self) -> Statistics:
+        """Size, place and use of the rows."""
 
 
-class Reachable(Protocol):
-    """Rows as a search among them needs them."""
-
-    n_rows: int
-
-    def images(self, thin: Floats, mean: Floats) -> Floats:
-        """``thin @ zhat`` for all rows, of shape (len(thin), m)."""
-
-    def take(self, rows: Indices, mean: Floats) -> Floats:
-        """Zhat of these rows."""
-
-
-class Pool:
-    """Some of the rows, as ``take`` gave them around ``mean``."""
+class FetchedRows:
+    """A few rows of a store, as ``take`` has returned them around ``mean``: what a search among these rows needs."""
 
     def __init__(self, zhat: Floats, mean: Floats) -> None:
         self.n_rows, self._zhat, self._mean = len(zhat), zhat, mean
@@ -73,14 +76,17 @@ class Pool:
         return np.asarray(self._zhat[rows] + (self._mean - mean))
 
 
-class RowsAtHand(ABC):
+class RowsInMemory(ABC):
     """What dense and sparse rows share: the mean first, then the Gram matrix around it, from the rows with weight."""
 
-    at_hand = True
+    random_access = True
     n_rows: int
+    nbytes: int
+    passes = 0
 
     def moments(self, v: Floats, total: float) -> tuple[Floats, Floats]:
         """The weighted mean, and the Gram matrix around it."""
+        self.passes += 1
         rows = np.flatnonzero(v)
         mean = self.mean(v, rows, total)
         return mean, self.gram(rows, v[rows], mean)
@@ -88,10 +94,21 @@ class RowsAtHand(ABC):
     def gradient(self, K: Floats, A: Floats, offset: Floats, mean: Floats) -> Floats:
         """(K zhat)' (A zhat / m - offset) for all rows."""
         out = self.images(np.vstack([K, A]), mean)
-        missed, pull = out[: len(K)], out[len(K) :]
-        pull /= self.n_rows
-        pull -= offset[:, None]
-        return np.asarray(np.einsum("ij,ij->j", missed, pull))
+        missed, weighted = out[: len(K)], out[len(K) :]
+        weighted /= self.n_rows
+        weighted -= offset[:, None]
+        return np.asarray(np.einsum("ij,ij->j", missed, weighted))
+
+    def images(self, thin: Floats, mean: Floats) -> Floats:
+        """``thin @ zhat`` for all rows, of shape (len(thin), m)."""
+        self.passes += 1
+        out = self.products(thin)
+        out -= (thin @ mean)[:, None]
+        return out
+
+    def statistics(self) -> Statistics:
+        """The rows were read once."""
+        return Statistics(f"{self.nbytes / 1e6:,.0f} MB in memory", self.passes, self.nbytes)
 
     @abstractmethod
     def mean(self, v: Floats, rows: Indices, total: float) -> Floats:
@@ -102,36 +119,36 @@ class RowsAtHand(ABC):
         """1/m sum v_i zhat_i zhat_i' over these rows, zhat = z - mean."""
 
     @abstractmethod
-    def images(self, thin: Floats, mean: Floats) -> Floats:
-        """``thin @ zhat`` for all rows, of shape (len(thin), m)."""
+    def products(self, thin: Floats) -> Floats:
+        """``thin @ z`` for all rows."""
 
 
-class DenseRows(RowsAtHand):
+class DenseRows(RowsInMemory):
     """Rows in one array, centred once on the plain mean: large offsets (years, timestamps) would cost digits in every product.
 
-    A table of float32 stays one of float32; all sums are float64, block by block.
+    A table of float32 stays one of float32; all sums are float64, some rows at a time.
     """
 
     def __init__(self, X: NDArray[np.floating], y: Floats) -> None:
         Z = joined(X, y)
-        self.n_rows, self._Z = len(Z), Z
+        self.n_rows, self.nbytes, self._Z = len(Z), Z.nbytes, Z
         with np.errstate(over="ignore", invalid="ignore"):
-            self.centre = sum(block.sum(axis=0, dtype=np.float64) for block in self._blocks()) / len(Z)
-            for block in self._blocks():
-                block -= self.centre
-            self.variances = sum(np.einsum("ij,ij->j", block, block, dtype=np.float64) for block in self._blocks()) / len(Z)
+            self.centre = sum(part.sum(axis=0, dtype=np.float64) for part in self._parts()) / len(Z)
+            for part in self._parts():
+                part -= self.centre
+            self.variances = sum(np.einsum("ij,ij->j", part, part, dtype=np.float64) for part in self._parts()) / len(Z)
 
-    def _blocks(self) -> Iterator[NDArray[np.floating]]:
-        """The rows in blocks, as views; one block where nothing has to be converted."""
-        step = len(self._Z) if self._Z.dtype == np.float64 else max(1, BLOCK_ENTRIES // self._Z.shape[1])
+    def _parts(self) -> Iterator[NDArray[np.floating]]:
+        """Some rows at a time, as views; all at once if nothing has to be converted."""
+        step = len(self._Z) if self._Z.dtype == np.float64 else max(1, ENTRIES_AT_ONCE // self._Z.shape[1])
         return (self._Z[i : i + step] for i in range(0, len(self._Z), step))
 
     def mean(self, v: Floats, rows: Indices, total: float) -> Floats:
-        """One pass over the rows with weight, or over all where most have one."""
+        """One pass over the rows with weight, or over all rows if most have weight."""
         if 2 * len(rows) < len(v):
-            return np.asarray(sum(v[part] @ block for part, block in self._gathered(rows, 0.0)) / total)
-        weights = iter(np.split(v, np.cumsum([len(block) for block in self._blocks()])[:-1]))
-        return np.asarray(sum(next(weights) @ block for block in self._blocks()) / total)
+            return np.asarray(sum(v[part] @ zhat for part, zhat in self._gathered(rows, 0.0)) / total)
+        weights = iter(np.split(v, np.cumsum([len(part) for part in self._parts()])[:-1]))
+        return np.asarray(sum(next(weights) @ part for part in self._parts()) / total)
 
     def gram(self, rows: Indices, weights: Floats, mean: Floats) -> Floats:
         """From centred rows: subtracting the outer product of the means would cancel digits."""
@@ -139,30 +156,28 @@ class DenseRows(RowsAtHand):
         roots = np.zeros(len(self._Z))
         roots[rows] = np.sqrt(weights / len(self._Z))
         S = np.zeros((columns, columns))
-        for part, block in self._gathered(rows, mean):
-            block *= roots[part, None]
-            S += block.T @ block
+        for part, zhat in self._gathered(rows, mean):
+            zhat *= roots[part, None]
+            S += zhat.T @ zhat
         return S
 
     def _gathered(self, rows: Indices, mean: Floats | float) -> Iterator[tuple[Indices, Floats]]:
-        """Zhat of these rows, block by block in one buffer: fresh memory for each costs more than the copy."""
-        step = max(1, BLOCK_ENTRIES // self._Z.shape[1])
+        """Zhat of these rows, some at a time in one buffer: fresh memory for each costs more than the copy."""
+        step = max(1, ENTRIES_AT_ONCE // self._Z.shape[1])
         buffer = np.empty((min(step, len(rows)), self._Z.shape[1]))
         for i in range(0, len(rows), step):
             part = rows[i : i + step]
-            block = buffer[: len(part)]
+            zhat = buffer[: len(part)]
             if self._Z.dtype == np.float64:
-                np.take(self._Z, part, axis=0, out=block, mode="clip")
-                block -= mean
+                np.take(self._Z, part, axis=0, out=zhat, mode="clip")
+                zhat -= mean
             else:
-                np.subtract(self._Z[part], mean, out=block)
-            yield part, block
+                np.subtract(self._Z[part], mean, out=zhat)
+            yield part, zhat
 
-    def images(self, thin: Floats, mean: Floats) -> Floats:
+    def products(self, thin: Floats) -> Floats:
         """One pass over all rows; the thin factor on the left is what BLAS handles well."""
-        out = np.hstack([thin @ block.T for block in self._blocks()])
-        out -= (thin @ mean)[:, None]
-        return out
+        return np.hstack([thin @ part.T for part in self._parts()])
 
     def take(self, rows: Indices, mean: Floats) -> Floats:
         """Zhat of these rows."""
@@ -173,16 +188,16 @@ class DenseRows(RowsAtHand):
         return digest(self._Z, self.centre)
 
 
-class SparseRows(RowsAtHand):
-    """Rows of a sparse matrix, which stays as it is: centring would fill it. Most entries are 0, so are the means, nearly."""
+class SparseRows(RowsInMemory):
+    """Rows of a sparse matrix, which is not centred: that would fill it. Most entries are 0, so the means are nearly 0."""
 
     def __init__(self, X: Any, y: Floats) -> None:
         self._X, self._y = sparse.csr_array(X, dtype=np.float64), y.reshape(len(y), -1)
-        self.n_rows = X.shape[0]
+        self.n_rows, self.nbytes = X.shape[0], self._X.data.nbytes + self._X.indices.nbytes + self._y.nbytes
         self.centre = np.zeros(X.shape[1] + self._y.shape[1])
         ones = np.ones(self.n_rows)
         mean = self.mean(ones, np.arange(self.n_rows), float(self.n_rows))
-        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused by who asks for the variances
+        with np.errstate(over="ignore", invalid="ignore"):  # the problem refuses variances that overflow
             squares = np.concatenate([ones @ self._X.power(2), (self._y**2).sum(axis=0)]) / self.n_rows
             self.variances = np.maximum(squares - mean**2, 0.0)
 
@@ -191,18 +206,17 @@ class SparseRows(RowsAtHand):
         return np.concatenate([v @ self._X, v @ self._y]) / total
 
     def gram(self, rows: Indices, weights: Floats, mean: Floats) -> Floats:
-        """Sparse products, then the outer product of the means taken off."""
+        """Sparse products, from which the outer product of the means is subtracted."""
         X, y = self._X[rows], self._y[rows]
         weighted = X.multiply(weights[:, None]).tocsr()
         S = np.block([[(weighted.T @ X).toarray(), weighted.T @ y], [(weighted.T @ y).T, (y * weights[:, None]).T @ y]])
         S -= weights.sum() * np.outer(mean, mean)
         return np.asarray(S / self.n_rows)
 
-    def images(self, thin: Floats, mean: Floats) -> Floats:
+    def products(self, thin: Floats) -> Floats:
         """One sparse product."""
         d = self._X.shape[1]
-        out = (self._X @ thin[:, :d].T).T + thin[:, d:] @ self._y.T
-        return np.asarray(out - (thin @ mean)[:, None])
+        return np.asarray((self._X @ thin[:, :d].T).T + thin[:, d:] @ self._y.T)
 
     def take(self, rows: Indices, mean: Floats) -> Floats:
         """Zhat of these rows."""
@@ -214,25 +228,25 @@ class SparseRows(RowsAtHand):
 
 
 def summary(X: Any, y: Floats, centre: Floats) -> tuple[Floats, Floats]:
-    """The mean of some rows, and R with |R w|^2 = mean of (zhat' w)^2 for every w: without squaring, block by block."""
+    """The mean of some rows, and R with |R w|^2 = mean of (zhat' w)^2 for every w: without squaring, some rows at a time."""
     n = X.shape[0]
-    mean = sum(block.sum(axis=0) for block in _blocks(X, y, centre)) / n
+    mean = sum(part.sum(axis=0) for part in _centred(X, y, centre)) / n
     R: Floats = np.empty((0, len(centre)))
-    for block in _blocks(X, y, centre):
-        block -= mean
-        R = np.asarray(np.linalg.qr(np.vstack([R, block]), mode="r"))
+    for part in _centred(X, y, centre):
+        part -= mean
+        R = np.asarray(np.linalg.qr(np.vstack([R, part]), mode="r"))
     return np.asarray(mean), R / np.sqrt(n)
 
 
-def _blocks(X: Any, y: Floats, centre: Floats) -> Iterator[Floats]:
-    step = max(len(centre), BLOCK_ENTRIES // len(centre))
+def _centred(X: Any, y: Floats, centre: Floats) -> Iterator[Floats]:
+    step = max(len(centre), ENTRIES_AT_ONCE // len(centre))
     for i in range(0, X.shape[0], step):
         part = X[i : i + step]
         yield np.asarray(joined(part.toarray() if sparse.issparse(part) else part, y[i : i + step]) - centre)
 
 
 def joined(X: NDArray[np.floating], y: Floats) -> NDArray[np.floating]:
-    """The rows z = (x, y) in X's precision, in C order whatever the layout of X, since rows are what is gathered later."""
+    """The rows z = (x, y) in X's precision and in C order whatever the layout of X, since whole rows are gathered later."""
     Z = np.empty((len(X), X.shape[1] + (1 if y.ndim == 1 else y.shape[1])), dtype=X.dtype)
     Z[:, : X.shape[1]] = X
     Z[:, X.shape[1] :] = y.reshape(len(X), -1)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mixbin._validate import Floats
+from mixbin._validate import Floats, listed
 from mixbin.data.unpacking import check_regular, content, first_line
 from mixbin.errors import InvalidInput
 
@@ -63,12 +63,15 @@ class Table:
         remedy = "write one of them" if self.named else "write a number, -1 for the last, or --header if the first row has names"
         raise InvalidInput(f"{option} must be a column of {self.file}, got {column!r}; it has {there}; {remedy}")
 
-    def roles(self, target: str, ignore: Sequence[str]) -> tuple[list[str], str]:
-        """The features and the column to predict, from the options --target and --ignore."""
-        predicted = self.find(target, "--target")
-        ignored = {self.find(name, "--ignore") for name in ignore}
+    def roles(
+        self, target: str, ignore: Sequence[str], words: tuple[str, str] = ("--target", "--ignore")
+    ) -> tuple[list[str], str]:
+        """The features and the column to predict; ``words`` is what messages call the two arguments."""
+        predicted = self.find(target, words[0])
+        ignored = {self.find(name, words[1]) for name in ignore}
         if predicted in ignored:
-            raise InvalidInput(f"--target and --ignore must differ, got {predicted!r} for both; leave out --ignore {predicted!r}")
+            both = f"{words[0]} and {words[1]} must differ"
+            raise InvalidInput(f"{both}, got {predicted!r} for both; leave out {words[1]} {predicted!r}")
         features = [name for name in self.names if name != predicted and name not in ignored]
         if not features:
             raise InvalidInput(
@@ -107,10 +110,9 @@ class Table:
 
     def _typed(self, name: str, values: "pa.ChunkedArray") -> Floats:
         import pyarrow as pa
-        from pyarrow import compute, types
+        from pyarrow import compute
 
-        kinds = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
-        if not any(is_kind(values.type) for is_kind in kinds):
+        if not holds_numbers(values.type):
             raise self._not_a_number(name, 0, _as_python(values[:1])[0])
         return np.asarray(compute.cast(values, pa.float64(), safe=False).to_numpy())
 
@@ -209,6 +211,13 @@ def _check_columns(table: Table, like: Table, columns: Sequence[str]) -> None:
         raise InvalidInput(
             f"{table.file} must have the columns of {like.file}, but also has {listed(more)}; remove what is not in both"
         )
+
+
+def holds_numbers(kind: "pa.DataType") -> bool:
+    """Whether values of a type of Arrow are numbers."""
+    from pyarrow import types
+
+    return any(is_kind(kind) for is_kind in (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal))
 
 
 def is_parquet(file: Path) -> bool:
@@ -357,9 +366,3 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return "_" not in text
-
-
-def listed(names: Sequence[str]) -> str:
-    """The first of some names, for a message."""
-    shown = ", ".join(repr(name if len(name) <= 60 else f"{name[:57]}...") for name in names[:6])
-    return shown if len(names) <= 6 else f"{shown} and {len(names) - 6} more"

@@ -5,26 +5,22 @@ Archives are never unpickled. What cannot be used is refused with the file, the 
 
 import lzma
 import math
-import re
 import tokenize
 import zipfile
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mixbin import _validate as check
-from mixbin._validate import Floats
+from mixbin._validate import Floats, listed
 from mixbin.data import tables
-from mixbin.data.unpacking import MOST_TIMES, check_regular, check_utf8, first_line, most_bytes
+from mixbin.data.tasks import TaskData, Tasks, numbered, stacked
+from mixbin.data.unpacking import MOST_TIMES, check_regular, check_utf8, counting_order, first_line, most_bytes
 from mixbin.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from mixbin.datasets import GroupLassoData
 
 ENDINGS = (".csv", ".csv.gz", ".tsv", ".parquet")
 """Of the tables in a folder."""
@@ -47,64 +43,6 @@ BROKEN = (
 LEAST_TASKS = "one task cannot show which features belong together"
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
-    """The rows of every task that serve one purpose."""
-
-    X: list[Floats]
-    y: list[Floats]
-
-    @property
-    def rows(self) -> int:
-        """Of all tasks together."""
-        return sum(map(len, self.y))
-
-    def loss(self, coef: Floats) -> float:
-        """The mean over the tasks of half the mean squared error of their models."""
-        each = [np.mean(np.square(X @ w - y)) / 2 for X, y, w in zip(self.X, self.y, coef, strict=True)]
-        return float(np.mean(each))
-
-
-@dataclass(frozen=True, eq=False)
-class TaskData:
-    """Tasks over the same features, and the truth about them where it is known."""
-
-    tasks: list[str]
-    features: list[str]
-    train: Part
-    validation: Part | None = None
-    test: Part | None = None
-    labels: NDArray[np.intp] | None = None
-    """The true group of each feature."""
-    coef: Floats | None = None
-    """(tasks, features): the true models."""
-    split_off: list[list[int]] | None = None
-    """The rows of each task that serve for validation."""
-
-    def with_validation(self, fraction: float | None, seed: int) -> "TaskData":
-        """With validation rows split off at random from every task."""
-        rng = np.random.default_rng(seed)
-        remedy = "give validation rows"
-        rows = [
-            tables.split(len(y), fraction, rng, f"task {name}", remedy) for name, y in zip(self.tasks, self.train.y, strict=True)
-        ]
-
-        def part(which: int) -> Part:
-            X, y = ([a[it[which]] for a, it in zip(values, rows, strict=True)] for values in (self.train.X, self.train.y))
-            return Part(X, y)
-
-        return replace(self, train=part(0), validation=part(1), split_off=[held.tolist() for _, held in rows])
-
-
-def from_synthetic(data: "GroupLassoData") -> TaskData:
-    """Made data with its truth."""
-    train, validation, test = (
-        Part(list(X), list(y)) for X, y in ((data.X, data.y), (data.X_val, data.y_val), (data.X_test, data.y_test))
-    )
-    n_tasks, _, n_features = data.X.shape
-    return TaskData(_numbered(n_tasks), _numbered(n_features), train, validation, test, data.labels, data.coef)
-
-
 def read_archive(file: Path) -> TaskData:
     """The arrays of an .npz file: X (tasks, rows, features) and y (tasks, rows), and what else there is of ``ARRAYS``."""
     arrays = _arrays(file)
@@ -112,21 +50,21 @@ def read_archive(file: Path) -> TaskData:
     n_tasks, _, n_features = X.shape
     if n_tasks < 2:
         raise InvalidInput(f"X of {file} must hold two tasks or more, got {n_tasks}; {LEAST_TASKS}")
-    parts: dict[str, Part | None] = dict.fromkeys(PARTS)
+    parts: dict[str, Tasks | None] = dict.fromkeys(PARTS)
     for name in PARTS:
         if f"X{name}" in arrays or f"y{name}" in arrays:
             A, b = _pair(file, arrays, name)
             if (A.shape[0], A.shape[2]) != (n_tasks, n_features):
                 must = f"an array of shape ({n_tasks}, rows, {n_features})"
                 raise check.fail(f"X{name} of {file}", A, must, "it needs the tasks and features of X")
-            parts[name] = Part(list(A), list(b))
+            parts[name] = stacked(list(A), list(b))
     coef = arrays.get("coef")
     if coef is not None:
         coef = check.array(f"coef of {file}", coef, shape=(n_tasks, n_features))
     return TaskData(
-        tasks=_numbered(n_tasks),
+        tasks=numbered(n_tasks),
         features=_feature_names(file, arrays, n_features),
-        train=Part(list(X), list(y)),
+        train=stacked(list(X), list(y)),
         validation=parts["_val"],
         test=parts["_test"],
         labels=_labels(file, arrays, n_features),
@@ -157,7 +95,7 @@ def _arrays(file: Path) -> dict[str, NDArray[Any]]:
 def _check_names(file: Path, there: Sequence[str]) -> None:
     """The necessary ones are there, and none looks like data and is not used."""
     if missing := [name for name in ("X", "y") if name not in there]:
-        has = f"it has {tables.listed(there)}" if there else "it is empty"
+        has = f"it has {listed(there)}" if there else "it is empty"
         raise InvalidInput(f"{file} must hold the arrays X and y, but lacks {' and '.join(missing)}; {has}; name them so")
     if strange := [name for name in there if name not in ARRAYS and name.lower().startswith(("x", "y"))]:
         raise InvalidInput(
@@ -216,18 +154,18 @@ def _pair(file: Path, arrays: dict[str, NDArray[Any]], part: str) -> tuple[Float
 
 def _feature_names(file: Path, arrays: dict[str, NDArray[Any]], n_features: int) -> list[str]:
     if "feature_names" not in arrays:
-        return _numbered(n_features)
+        return numbered(n_features)
     names = arrays["feature_names"]
     if names.shape != (n_features,):
         raise check.fail(f"feature_names of {file}", names, f"an array of shape ({n_features},)", "give each feature one name")
     try:
-        listed = [str(name) for name in names.tolist()]
-        "".join(listed).encode()
+        texts = [str(name) for name in names.tolist()]
+        "".join(texts).encode()
     except (SystemError, ValueError):  # NumPy raises the first for numbers that are no letters
         raise InvalidInput(f"feature_names of {file} must be text that UTF-8 can hold, got others; rename them") from None
-    if len(set(listed)) < n_features:
+    if len(set(texts)) < n_features:
         raise InvalidInput(f"feature_names of {file} must differ, got a name twice; rename one")
-    return listed
+    return texts
 
 
 def _labels(file: Path, arrays: dict[str, NDArray[Any]], n_features: int) -> NDArray[np.intp] | None:
@@ -261,11 +199,11 @@ def read_folder(folder: Path, target: str, ignore: Sequence[str], header: bool |
     features, column = first.roles(target, ignore)
     columns = [*features, column]
 
-    def part(ending: str) -> Part:
+    def part(ending: str) -> Tasks:
         read = [first.numbers(columns)] if not ending else []
         rest = names[len(read) :]
         read += [tables.read_all([files[name + ending]], first, columns, header) for name in rest]
-        return Part([it[:, :-1] for it in read], [it[:, -1] for it in read])
+        return stacked([it[:, :-1] for it in read], [it[:, -1] for it in read])
 
     given = [ending for ending in PARTS if _all_or_none(folder, names, files, ending)]
     train, validation, test = (part(it) if it in ("", *given) else None for it in ("", "_val", "_test"))
@@ -276,7 +214,7 @@ def read_folder(folder: Path, target: str, ignore: Sequence[str], header: bool |
 def _files(folder: Path) -> dict[str, Path]:
     """The tables of a folder by their names without ending, in the order people count."""
     files: dict[str, Path] = {}
-    for file in sorted(folder.iterdir(), key=_counted):
+    for file in sorted(folder.iterdir(), key=lambda it: counting_order(it.name)):
         ending = next((it for it in ENDINGS if file.name.lower().endswith(it)), None)
         if ending is None or file.name.startswith(".") or not file.is_file():
             continue
@@ -294,11 +232,6 @@ def _files(folder: Path) -> dict[str, Path]:
                 f"{files[name]} has {PARTS[ending]} rows of a task {task!r} that is not there; add {task}.csv or rename the file"
             )
     return files
-
-
-def _counted(file: Path) -> list[Any]:
-    """task2 before task10."""
-    return [int(it) if it.isascii() and it.isdigit() else it for it in re.split(r"([0-9]+)", file.name)]
 
 
 def _ending(name: str) -> str | None:
@@ -320,7 +253,3 @@ def _all_or_none(folder: Path, names: Sequence[str], files: dict[str, Path], end
             f"but no {lost}{ending}.csv; add it"
         )
     return bool(there)
-
-
-def _numbered(n: int) -> list[str]:
-    return [str(i) for i in range(n)]

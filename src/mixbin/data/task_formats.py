@@ -1,43 +1,27 @@
-"""Regression tasks in the three formats users have them in.
+"""Regression tasks in the three formats in which users have them.
 
 An array of shape (tasks, rows, features), a list with one table per task, or one table with the task of each row.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Hashable, Sequence
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mixbin import _validate as check
-from mixbin._validate import Floats
-from mixbin.data.tasks import packed
+from mixbin._validate import Floats, listed
+from mixbin.data.tasks import Tasks, packed
 from mixbin.errors import InvalidInput
+from mixbin.problem import Indices
 
+Ids = list[Hashable]
+"""What tasks are called."""
 Layout = Literal["array", "list", "rows"]
-SHOWN = 5
-"""How many ids an error message names."""
-
-
-class Rows(NamedTuple):
-    """Rows of several tasks in one table."""
-
-    X: Floats
-    each: NDArray[np.intp]
-    """The task of each row, as a position in ``ids``."""
-    ids: list[Hashable]
-
-
-class Regressions(NamedTuple):
-    """A table and a vector of targets per task."""
-
-    X: list[Floats]
-    y: list[Floats]
-    ids: list[Hashable]
 
 
 def layout(X: Any) -> Layout:
-    """Which of the formats this is; what is none of them counts as "rows", where it is refused."""
+    """The format of X; whatever is in no format counts as "rows", which is refused later."""
     if hasattr(X, "columns"):
         return "rows"
     if isinstance(X, np.ndarray) and (X.dtype != object or X.ndim != 1):
@@ -54,54 +38,49 @@ def _ndim(entry: Any) -> int:
         return -1
 
 
-def regressions(X: Any, y: Any, tasks: Any, suffix: str = "") -> Regressions:
-    """The tasks to train or validate on; ``suffix`` completes the names of the arguments."""
-    names = f"X{suffix}", f"y{suffix}", f"tasks{suffix}"
+def tasks_of(X: Any, y: Any, ids: Any, suffix: str = "") -> tuple[Tasks, Ids]:
+    """The tasks to train or validate on, with their ids; ``suffix`` completes the names of the arguments."""
+    X_name, y_name, ids_name = f"X{suffix}", f"y{suffix}", f"tasks{suffix}"
     if layout(X) != "rows":
-        if tasks is not None:
-            raise check.fail(
-                names[2], tasks, f"None where {names[0]} has one table per task", "the order of the tables tells the tasks apart"
-            )
-        data = packed(names[0], X, names[1], y)
-        cuts = data.starts[1:-1]
-        return Regressions(np.split(data.X, cuts), np.split(data.y, cuts), list(range(data.n_tasks)))
-    rows = labelled(names[0], X, names[2], tasks)
-    targets = check.array(names[1], y, shape=(len(rows.X),), remedy="give every row one target")
-    order, cuts = np.argsort(rows.each, kind="stable"), np.cumsum(np.bincount(rows.each))[:-1]
-    return Regressions(np.split(rows.X[order], cuts), np.split(targets[order], cuts), rows.ids)
+        if ids is not None:
+            must = f"None where {X_name} has one table per task"
+            raise check.fail(ids_name, ids, must, "the order of the tables tells the tasks apart")
+        tasks = packed(X_name, X, y_name, y)
+        return tasks, list(range(tasks.n_tasks))
+    table, each, names = labelled(X_name, X, ids_name, ids)
+    targets = check.array(y_name, y, shape=(len(table),), remedy="give every row one target")
+    order, ends = np.argsort(each, kind="stable"), np.cumsum(np.bincount(each))
+    return Tasks(table[order], targets[order], np.concatenate([[0], ends])), names
 
 
-def matched(val: Regressions, ids: list[Hashable]) -> Regressions:
+def matched(val: Tasks, val_ids: Ids, ids: Ids) -> Tasks:
     """The validation rows in the order of the training tasks."""
-    position = {name: t for t, name in enumerate(val.ids)}
-    missing = [name for name in ids if name not in position]
-    if missing:
+    position = {name: t for t, name in enumerate(val_ids)}
+    if missing := [name for name in ids if name not in position]:
         raise InvalidInput(
             f"tasks_val must name every task of tasks, got no row of {listed(missing)}; "
             "give every task rows to validate on, or leave it out of X"
         )
-    extra = set(position).difference(ids)
-    if extra:
+    if extra := set(position).difference(ids):
         raise InvalidInput(
-            f"tasks_val must name tasks of tasks only, got {listed(name for name in val.ids if name in extra)}; "
+            f"tasks_val must name tasks of tasks only, got {listed(name for name in val_ids if name in extra)}; "
             "leave these rows out, or give the task rows in X"
         )
-    order = [position[name] for name in ids]
-    return Regressions([val.X[t] for t in order], [val.y[t] for t in order], ids)
+    return val.in_order([position[name] for name in ids])
 
 
-def labelled(X_name: str, X: Any, tasks_name: str, tasks: Any) -> Rows:
-    """One table with the task of each row."""
+def labelled(X_name: str, X: Any, ids_name: str, ids: Any) -> tuple[Floats, Indices, Ids]:
+    """One table, the task of each row as a position, and the ids of the tasks at these positions."""
     remedy = "pass (tasks, rows, features), a list with one table per task, or one table and the task of each row"
     table = check.array(X_name, X, ndim=2, remedy=remedy if _ndim(X) != 2 else "")
     if 0 in table.shape:
         raise check.fail(X_name, table, "a table that is not empty", "give at least one row and one feature")
-    if tasks is None:
-        raise InvalidInput(f"{tasks_name} must name the task of each row where {X_name} is one table, got None; {remedy}")
-    names = named(tasks_name, tasks, len(table), f"row of {X_name}")
+    if ids is None:
+        raise InvalidInput(f"{ids_name} must name the task of each row where {X_name} is one table, got None; {remedy}")
+    names = named(ids_name, ids, len(table), f"row of {X_name}")
     position: dict[Hashable, int] = {}
     each = np.fromiter((position.setdefault(name, len(position)) for name in names), dtype=np.intp, count=len(names))
-    return Rows(table, each, list(position))
+    return table, each, list(position)
 
 
 def entries(X: Any) -> list[Floats]:
@@ -115,7 +94,7 @@ def entries(X: Any) -> list[Floats]:
     return tables
 
 
-def named(name: str, tasks: Any, count: int, what: str) -> list[Hashable]:
+def named(name: str, tasks: Any, count: int, what: str) -> Ids:
     """One id per row or table."""
     must, remedy = f"one id per {what}, {count} of them", "such as numbers or names"
     if isinstance(tasks, (str, bytes)) or not np.iterable(tasks):
@@ -134,8 +113,8 @@ def named(name: str, tasks: Any, count: int, what: str) -> list[Hashable]:
     return ids
 
 
-def as_array(ids: list[Hashable]) -> NDArray[Any]:
-    """The ids as an array: of numbers or text where they are all of one kind, else of objects."""
+def as_array(ids: Ids) -> NDArray[Any]:
+    """The ids as an array: of numbers or text if all are of one kind, else of objects."""
     if len({type(name) for name in ids}) == 1 and not isinstance(ids[0], tuple):
         plain = np.array(ids)
         if plain.shape == (len(ids),) and plain.tolist() == ids:
@@ -144,10 +123,3 @@ def as_array(ids: list[Hashable]) -> NDArray[Any]:
     for t, name in enumerate(ids):
         array[t] = name
     return array
-
-
-def listed(names: Iterable[Hashable]) -> str:
-    """The first few of these ids."""
-    names = [name.item() if isinstance(name, np.generic) else name for name in names]
-    rest = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(map(repr, names[:SHOWN])) + rest

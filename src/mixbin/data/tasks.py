@@ -1,6 +1,7 @@
-"""Many regression tasks as flat arrays for the kernels: the rows of all tasks below each other, and where each task starts."""
+"""Many regression tasks over the same features: the rows of all tasks below each other, and where each task starts."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,11 +9,13 @@ from numpy.typing import NDArray
 
 from mixbin import _validate as check
 from mixbin._validate import Floats
+from mixbin.data.tables import split
 from mixbin.errors import InvalidInput
+from mixbin.problem import Indices
 
 
 class Tasks(NamedTuple):
-    """Rows of several tasks with their targets; task t has the rows from ``starts[t]`` to ``starts[t + 1]``."""
+    """Rows of several tasks with their targets; task t has the rows from ``starts[t]`` to ``starts[t + 1]``, at least one."""
 
     X: Floats
     """(all rows, features), contiguous."""
@@ -29,6 +32,36 @@ class Tasks(NamedTuple):
         """The columns of every task."""
         return int(self.X.shape[1])
 
+    @property
+    def n_rows(self) -> int:
+        """The rows of all tasks together."""
+        return len(self.y)
+
+    @property
+    def tables(self) -> list[Floats]:
+        """The rows of each task, as views."""
+        return np.split(self.X, self.starts[1:-1])
+
+    @property
+    def targets(self) -> list[Floats]:
+        """The targets of each task, as views."""
+        return np.split(self.y, self.starts[1:-1])
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """The number of rows of each task."""
+        return np.diff(self.starts)
+
+    def where(self, mask: NDArray[np.bool_]) -> "Tasks":
+        """The rows at which ``mask`` is True; it must be True in every task."""
+        counts = np.add.reduceat(mask, self.starts[:-1], dtype=np.int64)
+        return Tasks(self.X[mask], self.y[mask], _starts(counts))
+
+    def in_order(self, order: Sequence[int]) -> "Tasks":
+        """The same tasks in another order."""
+        tables, targets = self.tables, self.targets
+        return stacked([tables[t] for t in order], [targets[t] for t in order])
+
     def scales(self) -> Floats:
         """The size of a model that would predict each task's targets from one feature; 1 where there is nothing to predict."""
         squares = [np.add.reduceat(a, self.starts[:-1]) for a in (np.square(self.y), np.square(self.X).mean(axis=1))]
@@ -38,17 +71,66 @@ class Tasks(NamedTuple):
 
     def half_mean_squares(self, W: Floats) -> Floats:
         """1/(2N) |Xw - y|^2 of each task, for one model a task."""
-        each = np.repeat(np.arange(self.n_tasks), np.diff(self.starts))
+        each = np.repeat(np.arange(self.n_tasks), self.sizes)
         missed = np.einsum("np,np->n", self.X, W[each]) - self.y
-        return np.asarray(0.5 * np.add.reduceat(np.square(missed), self.starts[:-1]) / np.diff(self.starts))
+        return np.asarray(0.5 * np.add.reduceat(np.square(missed), self.starts[:-1]) / self.sizes)
+
+    def loss(self, coef: Floats) -> float:
+        """The mean over the tasks of half the mean squared error of their models."""
+        # By BLAS and not by ``half_mean_squares``: the last bits differ, and reports show these.
+        tasks = zip(self.tables, self.targets, coef, strict=True)
+        return float(np.mean([np.mean(np.square(X @ w - y)) / 2 for X, y, w in tasks]))
+
+
+def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
+
+
+def stacked(tables: Sequence[Floats], targets: Sequence[Floats]) -> Tasks:
+    """The tasks in lists with a table and a vector of targets per task."""
+    counts = np.array([len(table) for table in tables], dtype=np.int64)
+    return Tasks(np.ascontiguousarray(np.concatenate(tables)), np.concatenate(targets), _starts(counts))
+
+
+def numbered(n: int) -> list[str]:
+    """The names of tasks or features that have none."""
+    return [str(i) for i in range(n)]
 
 
 def together(first: Tasks, second: Tasks) -> Tasks:
     """The rows of both, task by task."""
-    each = [np.repeat(np.arange(part.n_tasks), np.diff(part.starts)) for part in (first, second)]
+    each = [np.repeat(np.arange(part.n_tasks), part.sizes) for part in (first, second)]
     order = np.argsort(np.concatenate(each), kind="stable")
     X, y = np.concatenate([first.X, second.X])[order], np.concatenate([first.y, second.y])[order]
     return Tasks(X, y, first.starts + second.starts)
+
+
+@dataclass(frozen=True, eq=False)
+class TaskData:
+    """Training, validation and test rows of the same tasks, their names, and the truth behind them where it is known."""
+
+    tasks: list[str]
+    features: list[str]
+    train: Tasks
+    validation: Tasks | None = None
+    test: Tasks | None = None
+    labels: Indices | None = None
+    """The true group of each feature."""
+    coef: Floats | None = None
+    """(tasks, features): the true models."""
+    split_off: list[list[int]] | None = None
+    """The rows of each task that were split off for validation."""
+
+    def with_validation(self, fraction: float | None, seed: int) -> "TaskData":
+        """With validation rows split off at random from every task."""
+        rng = np.random.default_rng(seed)
+        named = zip(self.tasks, self.train.sizes.tolist(), strict=True)
+        split_off = [split(rows, fraction, rng, f"task {name}", "give validation rows")[1] for name, rows in named]
+        held_out = np.zeros(self.train.n_rows, dtype=bool)
+        for start, rows in zip(self.train.starts, split_off, strict=False):
+            held_out[start + rows] = True
+        train, validation = self.train.where(~held_out), self.train.where(held_out)
+        return replace(self, train=train, validation=validation, split_off=[rows.tolist() for rows in split_off])
 
 
 def packed(X_name: str, X: Any, y_name: str, y: Any) -> Tasks:
@@ -71,9 +153,7 @@ def packed(X_name: str, X: Any, y_name: str, y: Any) -> Tasks:
             raise InvalidInput(
                 f"{y_name}[{t}] must have one target per row of {X_name}[{t}], got {len(target)} targets for {len(table)} rows"
             )
-    rows = np.array([len(table) for table in tables], dtype=np.int64)
-    starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(rows)])
-    tasks = Tasks(np.ascontiguousarray(np.concatenate(tables)), np.concatenate(targets), starts)
+    tasks = stacked(tables, targets)
     with np.errstate(over="ignore"):
         for name, a in ((X_name, tasks.X), (y_name, tasks.y)):
             if not np.isfinite(np.square(a).sum()):

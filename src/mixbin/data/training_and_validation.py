@@ -1,4 +1,4 @@
-"""The four tables of distillation as they are handed over (arrays, sparse matrices, of Dask), checked against each other."""
+"""The four tables of distillation (arrays, sparse matrices or Dask collections), checked against each other, and their stores."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,14 +9,16 @@ from scipy import sparse
 
 from mixbin import _validate as check
 from mixbin._validate import Floats
-from mixbin.data.blocks import BlockRows, LocalBlocks, summary_of, triangle
-from mixbin.data.dask_rows import DaskBlocks, DaskRows, dask_tables, is_dask
-from mixbin.data.rows import DenseRows, Rows, SparseRows, summary
+from mixbin.data.block_rows import BlockRows, LocalBlocks, summary_of_blocks
+from mixbin.data.blocks import summary_of, triangle
+from mixbin.data.dask_blocks import DaskBlocks
+from mixbin.data.dask_tables import Names, dask_tables, is_dask
+from mixbin.data.rows import DenseRows, RowStore, SparseRows, summary
 from mixbin.errors import InvalidInput
 
 
 def checked(X: Any, y: Any, X_val: Any, y_val: Any) -> tuple[Any, Any, Any, Any]:
-    """The four tables, each with the shape that the others ask for; Dask collections as Dask arrays, not read yet."""
+    """The four tables with shapes that fit each other; Dask collections become Dask arrays, whose rows are not read yet."""
     X, y = _pair("X", X, "y", y)
     X_val, y_val = _pair("X_val", X_val, "y_val", y_val)
     if X_val.shape[1] != X.shape[1]:
@@ -29,12 +31,12 @@ def checked(X: Any, y: Any, X_val: Any, y_val: Any) -> tuple[Any, Any, Any, Any]
     return X, y, X_val, y_val
 
 
-def candidates(X: Any, y: Any, chunks: Sequence[int] | None) -> Rows:
+def candidates(X: Any, y: Any, chunks: Sequence[int] | None) -> RowStore:
     """The rows to choose from."""
     if is_dask(X):
         if chunks is not None:
             raise InvalidInput(f"chunks must be None for a Dask X, got {check.shown(chunks)}; it has its own")
-        return DaskRows(DaskBlocks(X, y, ("X", "y")))
+        return BlockRows(DaskBlocks(X, y, ("X", "y")))
     if chunks is None:
         return SparseRows(X, y) if sparse.issparse(X) else DenseRows(X, y)
     if sparse.issparse(X):
@@ -45,21 +47,24 @@ def candidates(X: Any, y: Any, chunks: Sequence[int] | None) -> Rows:
     sizes = [check.whole(f"chunks[{i}]", size, low=1, remedy=remedy) for i, size in enumerate(chunks)]
     if sum(sizes) != len(X):
         raise check.fail("chunks", chunks, f"blocks that make up the {len(X)} rows of X", remedy)
-    return LocalBlocks(X, y, sizes)
+    return BlockRows(LocalBlocks(X, y, sizes))
 
 
-def validation(X_val: Any, y_val: Any, rows: Rows) -> tuple[Floats, Floats]:
+def validation(X_val: Any, y_val: Any, rows: RowStore) -> tuple[Floats, Floats]:
     """The mean of the validation rows relative to the centre of ``rows``, and their R factor (see ``rows.summary``).
 
-    Where either table is in blocks, a table in memory is one block: the same blocks then give the same bits.
+    If the candidate rows are in blocks, validation rows in memory are one block: so the same blocks give the same bits.
     """
-    if is_dask(X_val):
-        mean, R, _ = DaskBlocks(X_val, y_val, ("X_val", "y_val"), keep=False).summary(rows.centre)
-        return mean, R
-    if isinstance(rows, BlockRows):
-        mean, R, _ = summary_of(triangle(X_val, y_val, rows.centre))
-        return mean, R
+    if is_dask(X_val) or isinstance(rows, BlockRows):
+        return block_summary(X_val, y_val, rows.centre, ("X_val", "y_val"))[:2]
     return summary(X_val, y_val, rows.centre)
+
+
+def block_summary(X: Any, y: Any, centre: Floats, names: Names) -> tuple[Floats, Floats, int]:
+    """The mean, the R factor and the number of rows in Dask's blocks, which are not kept, or of rows in memory as one block."""
+    if is_dask(X):
+        return summary_of_blocks(DaskBlocks(X, y, names, keep=False), centre)
+    return summary_of(triangle(X, y, centre))
 
 
 def _pair(name: str, X: Any, y_name: str, y: Any) -> tuple[Any, Any]:
@@ -70,7 +75,7 @@ def _pair(name: str, X: Any, y_name: str, y: Any) -> tuple[Any, Any]:
 
 
 def _table(name: str, value: Any) -> Any:
-    """A dense array of float64 or float32, or a sparse matrix of finite numbers, with rows and columns."""
+    """A dense array of float64 or float32, or a sparse matrix, of finite numbers, with rows and columns."""
     if sparse.issparse(value):
         check.plain_table(name, value)
         table = sparse.csr_array(value)

@@ -5,6 +5,7 @@ Pipes and devices are refused, and so is what unpacks to far more than a table c
 
 import gzip
 import lzma
+import re
 import stat
 import zipfile
 import zlib
@@ -36,6 +37,11 @@ def check_utf8(file: Path) -> None:
         str(file).encode()
     except UnicodeEncodeError:
         raise InvalidInput(f"{str(file)!r} must have a name in UTF-8; rename it") from None
+
+
+def counting_order(name: str) -> list[int | str]:
+    """Sort names by this key to have task2 before task10."""
+    return [int(part) if part.isascii() and part.isdigit() else part for part in re.split(r"([0-9]+)", name)]
 
 
 def content(file: Path) -> bytes:

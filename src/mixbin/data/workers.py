@@ -6,31 +6,80 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from mixbin import _validate as check
+from mixbin.data.dask_tables import check_dask_installed
+
 
 @contextmanager
-def local_workers(workers: int | None, memory_limit: str | None, threads: int | None = None) -> Iterator[Any]:
-    """A client of workers on this machine: one process a core unless told otherwise, with one thread for BLAS each.
+def local_workers(workers: int | None = None, memory_limit: str | None = None, threads: int | None = None) -> Iterator[Any]:
+    """Worker processes on this machine, for Dask collections and Parquet folders; they end with the ``with`` block.
 
-    BLAS threads beside Dask's would be too many for the cores, and one each gives the same bits for any number of workers.
+    Each computes on one BLAS thread: more beside Dask's threads would be too many for the cores, and one each gives the same bits
+    for any number of workers. Needs Dask: ``pip install "mixbin[dask]"``.
+
+    Parameters
+    ----------
+    workers : int, optional
+        The number of processes; by default one a core.
+    memory_limit : str, optional
+        The memory of each worker, such as "2GB"; by default an equal share of the machine's.
+    threads : int, optional
+        The threads of each worker; by default all workers together have one a core.
+
+    Yields
+    ------
+    distributed.Client
+        A client of the workers, which is the default for all Dask computations inside the block.
+
+    See Also
+    --------
+    ParquetFolder : A table that workers read block by block.
+
+    Examples
+    --------
+    In a script, below ``if __name__ == "__main__":``, since the workers import the script::
+
+        with mb.local_workers(2, memory_limit="2GB"):
+            folder = mb.ParquetFolder("train", target="price")
+            model = mb.DistillationRegressor(budget=0.01).fit(folder.X, folder.y)
     """
+    check_dask_installed("a local worker")
     import dask
     from distributed import Client, LocalCluster
 
+    for name, number in (("workers", workers), ("threads", threads)):
+        if number is not None:
+            check.whole(name, number, low=1, remedy="None takes one a core")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     n = workers or cores
-    # Dask looks a hundred times a second at what each worker is doing and fifty times whether it still answers: nobody asks for
-    # it here, and on few cores it is felt.
+    # By default Dask samples a hundred times a second what each worker is doing and checks fifty times whether it still answers:
+    # nobody looks at this here, and on few cores it costs time.
     quiet = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "1s"}
     with (
         dask.config.set(quiet),
         LocalCluster(
             n_workers=n,
             threads_per_worker=threads or max(1, cores // n),
-            memory_limit=memory_limit or "auto",
+            memory_limit=checked_memory("memory_limit", memory_limit) or "auto",
             dashboard_address=":0",
-            # What fails on a worker fails here, too, and is told once.
+            # An error on a worker is raised here, too, and need not be logged.
             silence_logs=logging.CRITICAL,
         ) as local,
         Client(local, direct_to_workers=True) as client,
     ):
         yield client
+
+
+def checked_memory(name: str, value: str | None) -> str | None:
+    """A size in words that Dask understands, or None."""
+    from dask.utils import parse_bytes
+
+    if value is None:
+        return None
+    try:
+        enough = isinstance(value, str) and parse_bytes(value) > 0
+    except ValueError:
+        enough = False
+    if not enough:
+        raise check.fail(name, value, "a size", "write one such as 2GB")
+    return value

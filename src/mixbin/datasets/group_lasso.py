@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from mixbin import _validate as check
 from mixbin._validate import Floats
+from mixbin.data.tasks import TaskData, numbered, stacked
 from mixbin.errors import InvalidInput
 
 LEAST = 2
@@ -35,6 +36,13 @@ class GroupLassoData:
     """(features,): the group of each feature."""
     coef: Floats
     """(tasks, features): the true models."""
+
+    def to_tasks(self) -> TaskData:
+        """The same rows and the same truth as every other source of tasks gives them, files for example."""
+        pairs = (self.X, self.y), (self.X_val, self.y_val), (self.X_test, self.y_test)
+        train, validation, test = (stacked(list(X), list(y)) for X, y in pairs)
+        names = numbered(train.n_tasks), numbered(train.n_features)
+        return TaskData(*names, train, validation, test, self.labels, self.coef)
 
     def __repr__(self) -> str:
         T, N, P = self.X.shape

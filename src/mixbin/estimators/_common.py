@@ -1,6 +1,6 @@
-"""What the estimators share: splitting, solving, how the baselines round, random numbers, whose argument an error is about."""
+"""The fit that the estimators share: checks, the split, the method, and what is learnt about the rows."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Integral
 from typing import Any, Literal
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from mixbin import _validate as check
 from mixbin.errors import InvalidInput
@@ -18,8 +18,18 @@ from mixbin.problem import Problem
 from mixbin.progress import ProgressDisplay
 from mixbin.result import Result
 
-ROUNDING: dict[str, Literal["top-k", "simple"] | None] = {"top-k": "top-k", "simple": "simple", "relax": None}
-"""How each baseline rounds."""
+BASELINES: dict[str, Literal["top-k", "simple"] | None] = {"top-k": "top-k", "simple": "simple", "relax": None}
+"""The methods beside penalize, and how each rounds."""
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+"""The candidate rows, and the rows to validate on."""
+
+
+def check_settings(estimator: Any, whose_rows: str = "") -> None:
+    """Refuse settings that every estimator has; ``whose_rows`` says from what a fraction of the rows is split off."""
+    check.choice("method", estimator.method, ("penalize", *BASELINES))
+    fraction, remedy = estimator.validation_fraction, f"0.2 splits off a fifth of the rows{whose_rows}"
+    check.real("validation_fraction", fraction, low=0, high=1, open_low=True, open_high=True, remedy=remedy)
+    check.flag("verbose", estimator.verbose)
 
 
 def generator(random_state: object) -> np.random.RandomState:
@@ -35,17 +45,17 @@ def generator(random_state: object) -> np.random.RandomState:
 
 
 def validated(estimator: Any, X: Any, *y: Any, **settings: Any) -> Any:
-    """scikit-learn's ``validate_data``, before it what scikit-learn takes without a word; all errors are InvalidInput."""
+    """scikit-learn's ``validate_data`` after checks that it does not make; all errors are InvalidInput."""
     check.plain_table("X", X)
     for targets in y:
         (check.plain_table if settings.get("y_numeric") else check.unmasked)("y", targets)
     must = "X must be a table of numbers and y its targets" if y else "X must be a table of numbers with the columns of fit"
-    with saying(must), np.errstate(over="ignore", invalid="ignore"):
+    with sklearn_errors_about(must), np.errstate(over="ignore", invalid="ignore"):
         return validate_data(estimator, X, *y, **settings)
 
 
 def linear(table: Any, coef: NDArray[Any], intercept: Any) -> NDArray[Any]:
-    """What a linear model says of rows; rows so far away that it overflows are refused."""
+    """The predictions of a linear model; rows so large that these overflow are refused."""
     with np.errstate(over="ignore", invalid="ignore"):
         out = np.asarray(table @ coef.T + intercept)
     if not check.is_finite(out):
@@ -58,8 +68,8 @@ class _WrongType(InvalidInput, TypeError):
 
 
 @contextmanager
-def saying(must: str) -> Iterator[None]:
-    """Turn scikit-learn's errors, which speak of X and y, into ours; ``must`` says first which argument was meant."""
+def sklearn_errors_about(must: str) -> Iterator[None]:
+    """Turn scikit-learn's errors, which speak of X and y, into InvalidInput that begins with the argument that was meant."""
     try:
         yield
     except InvalidInput:
@@ -76,9 +86,7 @@ def check_both(X_val: object, y_val: object) -> None:
         raise InvalidInput(f"{missing} must be given together with {given}, got None; pass both or none of them")
 
 
-def split_rows(
-    rows: int, fraction: float, rng: np.random.RandomState, stratify: NDArray[Any] | None = None
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def split_rows(rows: int, fraction: float, rng: np.random.RandomState, stratify: NDArray[Any] | None = None) -> Split:
     """The candidate rows and those to validate on."""
     try:
         candidates, held_out = train_test_split(np.arange(rows), test_size=fraction, random_state=rng, stratify=stratify)
@@ -88,25 +96,64 @@ def split_rows(
     return candidates, held_out
 
 
-def check_some_row(method: str, weights: NDArray[Any]) -> None:
-    """A method must leave something to train on."""
+def four_tables(
+    estimator: Any, table: Any, targets: Any, X_val: Any, y_val: Any, draw: Callable[[], Split], **of_y_val: Any
+) -> tuple[NDArray[np.intp], tuple[Any, Any, Any, Any]]:
+    """The candidate rows, and the tables to train and to validate on: the validation set that was passed, or a split.
+
+    ``of_y_val`` are settings of scikit-learn's ``check_array`` for y_val.
+    """
+    if X_val is None:
+        candidates, held_out = draw()
+        return candidates, (table[candidates], targets[candidates], table[held_out], targets[held_out])
+    numeric = of_y_val.get("dtype", "numeric") is not None
+    check.plain_table("X_val", X_val)
+    (check.plain_table if numeric else check.unmasked)("y_val", y_val)
+    sparse = "csr" if estimator.__sklearn_tags__().input_tags.sparse else False
+    with sklearn_errors_about("X_val must be a table of numbers with the columns of X"):
+        held = check_array(X_val, accept_sparse=sparse, dtype=np.float64, input_name="X_val", estimator=estimator)
+        validate_data(estimator, X_val, reset=False, skip_check_array=True)
+    kind = "numbers with the targets of y" if numeric else "classes"
+    with sklearn_errors_about(f"y_val must be an array of {kind}"):
+        held_targets = check_array(y_val, ensure_2d=False, input_name="y_val", estimator=estimator, **of_y_val)
+    return np.arange(table.shape[0]), (table, targets, held, held_targets)
+
+
+def choose_rows(
+    estimator: Any, problem: Any, candidates: NDArray[np.intp], n_rows: int, rng: np.random.RandomState, **settings: Any
+) -> tuple[Any, Any]:
+    """Solve the problem, set what the estimator has learnt about the rows, and return the model trained on them."""
+    result = run_method(estimator, problem, method_seed(estimator.random_state, rng), "distilling", **settings)
+    weights = result.theta.astype(np.float64)
     if not weights.any():
         raise InvalidInput(
-            f'method="{method}" must leave a row to train on, got weights that all round to 0; '
+            f'method="{estimator.method}" must leave a row to train on, got weights that all round to 0; '
             'use method="top-k" or "penalize", or a larger budget'
         )
+    estimator.result_ = result
+    estimator.weights_ = np.zeros(n_rows)
+    estimator.weights_[candidates] = weights
+    estimator.support_ = estimator.weights_ > 0
+    estimator.alpha_ = problem.strength.value(result.lam)
+    model: tuple[Any, Any] = problem.model(weights, result.lam)
+    return model
 
 
-def solve(estimator: Any, problem: Problem, rng: np.random.RandomState, **settings: Any) -> Result:
+def method_seed(random_state: object, rng: np.random.RandomState) -> int:
+    """The seed of the method: an int itself, whether or not a split was drawn, so that splitting by hand gives the same bits."""
+    return int(random_state) if isinstance(random_state, Integral) else int(rng.randint(2**31 - 1))
+
+
+def run_method(
+    estimator: Any, problem: Problem, seed: int, label: str, theta0: NDArray[Any] | None = None, **settings: Any
+) -> Result:
     """The estimator's method on its problem; ``settings`` are further ones of relax_and_penalize."""
-    # An int seeds the method as it is, whether or not a split was drawn before: splitting by hand gives the same bits.
-    random_state = estimator.random_state
-    seed = int(random_state) if isinstance(random_state, Integral) else int(rng.randint(2**31 - 1))
     common: dict[str, Any] = {
+        "theta0": theta0,
         "seed": seed,
         "max_evaluations": estimator.max_evaluations,
-        "callbacks": [ProgressDisplay("distilling")] if estimator.verbose else [],
+        "callbacks": [ProgressDisplay(label)] if estimator.verbose else [],
     }
     if estimator.method == "penalize":
         return relax_and_penalize(problem, **common, **settings)
-    return relax_and_round(problem, rounding=ROUNDING[estimator.method], **common)
+    return relax_and_round(problem, rounding=BASELINES[estimator.method], **common)

@@ -1,4 +1,4 @@
-"""What the estimators do with Dask collections, none of which is read into this process."""
+"""What the estimators do with Dask collections, whose rows are not read into this process."""
 
 from typing import Any
 
@@ -7,22 +7,23 @@ from numpy.typing import NDArray
 
 from mixbin import _validate as check
 from mixbin._validate import Floats
-from mixbin.data.dask_rows import dask_tables, is_dask, rows_where
+from mixbin.data.dask_tables import dask_tables
 from mixbin.errors import InvalidInput
 
-__all__ = ["is_dask", "known_tables", "predicted", "rows_where", "seen"]
+
+def note_features(estimator: Any, X: Any) -> None:
+    """Keep the number of the features of X and, if X has them, their names."""
+    estimator.n_features_in_ = int(X.shape[1])
+    names = _names(X)
+    if names is not None:
+        estimator.feature_names_in_ = names
+    elif hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
 
 
-def seen(estimator: Any, X: Any, reset: bool) -> None:
-    """Learn the number of features of X and their names, or compare with what was learnt."""
+def check_features(estimator: Any, X: Any) -> None:
+    """Refuse other features than those of ``fit``."""
     n, names = int(X.shape[1]), _names(X)
-    if reset:
-        estimator.n_features_in_ = n
-        if names is not None:
-            estimator.feature_names_in_ = names
-        elif hasattr(estimator, "feature_names_in_"):
-            del estimator.feature_names_in_
-        return
     if n != estimator.n_features_in_:
         must = f"a table with the {estimator.n_features_in_} columns of X in fit"
         raise check.fail("X", f"{n} columns", must, "pass the same features in the same order")
@@ -37,7 +38,7 @@ def _names(X: Any) -> NDArray[Any] | None:
 
 
 def known_tables(X: Any, y: Any) -> tuple[Any, Any]:
-    """X and y as Dask arrays whose blocks have known sizes; of dataframes these take a pass."""
+    """X and y as Dask arrays whose blocks have known sizes; for dataframes this takes a pass."""
     table, targets = dask_tables(X, y, ("X", "y"))
     for it in (table, targets):
         if np.isnan(it.shape[0]):

@@ -1,5 +1,6 @@
 """Logistic regression on the rows worth keeping, or with the labels worth trusting, as a scikit-learn estimator."""
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -7,19 +8,19 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from mixbin import _validate as check
 from mixbin._validate import Floats
 from mixbin.errors import InvalidInput
 from mixbin.estimators._common import (
-    ROUNDING,
+    Split,
     check_both,
-    check_some_row,
+    check_settings,
+    choose_rows,
+    four_tables,
     generator,
     linear,
-    saying,
-    solve,
+    sklearn_errors_about,
     split_rows,
     validated,
 )
@@ -133,37 +134,20 @@ class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         -------
         self : DistillationClassifier
         """
-        check.choice("method", self.method, ("penalize", *ROUNDING))
-        fraction, remedy = self.validation_fraction, "0.2 splits off a fifth of the rows"
-        check.real("validation_fraction", fraction, low=0, high=1, open_low=True, open_high=True, remedy=remedy)
-        check.flag("verbose", self.verbose)
+        check_settings(self)
         rng = generator(self.random_state)
         check_both(X_val, y_val)
 
-        split = X_val is None
-        table, labels = validated(self, X, y, dtype=np.float64, ensure_min_samples=2 if split else 1)
-        with saying("y must hold classes"), np.errstate(invalid="ignore"):
+        table, labels = validated(self, X, y, dtype=np.float64, ensure_min_samples=2 if X_val is None else 1)
+        with sklearn_errors_about("y must hold classes"), np.errstate(invalid="ignore"):
             check_classification_targets(labels)
         self.classes_, counts = np.unique(labels, return_counts=True)
         if len(self.classes_) < 2:
             raise InvalidInput(f"y must hold at least two classes, got one class only, {self.classes_[0]!r}; add rows of another")
-        if split:
-            candidates, held_out = self._split(labels, counts, rng)
-            data = table[candidates], labels[candidates], table[held_out], labels[held_out]
-        else:
-            candidates = np.arange(len(table))
-            data = table, labels, *self._validation_set(X_val, y_val)
+        draw = partial(self._split, labels, counts, rng)
+        candidates, data = four_tables(self, table, labels, X_val, y_val, draw, dtype=None)
         problem = SoftmaxDistillation(*data, budget=self.budget, alpha=self.alpha, temperature=self.temperature)
-
-        result = solve(self, problem, rng, polish=POLISH)
-        weights = result.theta.astype(np.float64)
-        check_some_row(self.method, weights)
-        self.result_ = result
-        self.weights_ = np.zeros(len(table))
-        self.weights_[candidates] = weights
-        self.support_ = self.weights_ > 0
-        self.alpha_ = problem.alpha if isinstance(problem.alpha, float) else float(result.lam)
-        coef, intercept = problem.model(weights, result.lam)
+        coef, intercept = choose_rows(self, problem, candidates, len(table), rng, polish=POLISH)
         if len(self.classes_) == 2:
             coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
         self.coef_, self.intercept_ = coef, intercept
@@ -216,10 +200,8 @@ class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         scores = self.decision_function(X)
         return np.asarray(self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)])
 
-    def _split(
-        self, labels: NDArray[Any], counts: NDArray[np.intp], rng: np.random.RandomState
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Each class alike, where there are rows enough for that; a class with one row stays among the candidates."""
+    def _split(self, labels: NDArray[Any], counts: NDArray[np.intp], rng: np.random.RandomState) -> Split:
+        """Split each class alike if there are enough rows for that; a class with one row stays among the candidates."""
         rows, K = len(labels), len(counts)
         held = int(np.ceil(self.validation_fraction * rows))
         if counts.min() >= 2 and min(held, rows - held) >= K:
@@ -227,14 +209,3 @@ class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         candidates, held_out = split_rows(rows, self.validation_fraction, rng)
         lost = ~np.isin(labels[held_out], labels[candidates])
         return np.concatenate([candidates, held_out[lost]]), held_out[~lost]
-
-    def _validation_set(self, X_val: Any, y_val: Any) -> tuple[Floats, NDArray[Any]]:
-        """The validation set that was passed, with the columns of X."""
-        check.plain_table("X_val", X_val)
-        check.unmasked("y_val", y_val)
-        with saying("X_val must be a table of numbers with the columns of X"):
-            table = check_array(X_val, dtype=np.float64, input_name="X_val", estimator=self)
-            validate_data(self, X_val, reset=False, skip_check_array=True)
-        with saying("y_val must be an array of classes"):
-            labels = check_array(y_val, ensure_2d=False, dtype=None, input_name="y_val", estimator=self)
-        return table, labels

@@ -3,30 +3,30 @@
 The rows are chosen by ``RidgeDistillation`` and one of the methods; what is fitted in the end is the ridge on them.
 """
 
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from mixbin import _validate as check
 from mixbin._validate import Floats
-from mixbin.estimators import _dask
+from mixbin.data.dask_tables import is_dask, rows_where
 from mixbin.estimators._common import (
-    ROUNDING,
     check_both,
-    check_some_row,
+    check_settings,
+    choose_rows,
+    four_tables,
     generator,
     linear,
-    saying,
-    solve,
     split_rows,
     validated,
 )
+from mixbin.estimators._dask import check_features, known_tables, note_features, predicted
 from mixbin.problems import RidgeDistillation
 
-Chosen = tuple[NDArray[np.intp], int, RidgeDistillation]
+Candidates = tuple[NDArray[np.intp], int, RidgeDistillation]
 
 
 class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -77,13 +77,14 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
     --------
     mixbin.RidgeDistillation : The problem that is solved.
     mixbin.relax_and_penalize : The method, with all its settings.
+    mixbin.ParquetFolder : Tables that do not fit in memory.
 
     Notes
     -----
     ``sample_weight`` is not supported: choosing the weights of the rows is what this estimator does.
 
-    X and y may be Dask arrays or dataframes with the same blocks of rows (see ``RidgeDistillation``); they are not read into this
-    process. ``X_val`` and ``y_val`` may then be arrays or of Dask.
+    X and y may be Dask arrays or dataframes with the same blocks of rows (see ``RidgeDistillation``), such as the X and y of a
+    ``ParquetFolder``; their rows are not read into this process. Then X_val and y_val may be arrays or Dask collections.
 
     In a Pipeline the validation set must pass the same steps as X. With metadata routing enabled in scikit-learn, that is
     ``Pipeline(..., transform_input=["X_val"])`` around ``DistillationRegressor().set_fit_request(X_val=True, y_val=True)``.
@@ -139,65 +140,39 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         -------
         self : DistillationRegressor
         """
-        check.choice("method", self.method, ("penalize", *ROUNDING))
-        fraction, remedy = self.validation_fraction, "0.2 splits off a fifth of the rows"
-        check.real("validation_fraction", fraction, low=0, high=1, open_low=True, open_high=True, remedy=remedy)
-        check.flag("verbose", self.verbose)
+        check_settings(self)
         rng = generator(self.random_state)
         check_both(X_val, y_val)
-
-        if _dask.is_dask(X) or _dask.is_dask(y):
-            candidates, n_rows, problem = self._on_dask(X, y, X_val, y_val, rng)
-        else:
-            candidates, n_rows, problem = self._in_memory(X, y, X_val, y_val, rng)
-
-        result = solve(self, problem, rng)
-        weights = result.theta.astype(np.float64)
-        check_some_row(self.method, weights)
-        self.result_ = result
-        self.weights_ = np.zeros(n_rows)
-        self.weights_[candidates] = weights
-        self.support_ = self.weights_ > 0
-        self.alpha_ = problem.alpha if isinstance(problem.alpha, float) else float(result.lam)
-        self.coef_, self.intercept_ = problem.model(weights, result.lam)
+        build = self._on_dask if is_dask(X) or is_dask(y) else self._in_memory
+        candidates, n_rows, problem = build(X, y, X_val, y_val, rng)
+        self.coef_, self.intercept_ = choose_rows(self, problem, candidates, n_rows, rng)
         return self
 
-    def _in_memory(self, X: Any, y: Any, X_val: Any, y_val: Any, rng: np.random.RandomState) -> Chosen:
-        """Arrays: the candidate rows, how many rows X has, and the problem."""
-        split = X_val is None
-        table, targets = validated(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            multi_output=True,
-            y_numeric=True,
-            dtype=np.float64,
-            ensure_min_samples=2 if split else 1,
-        )
-        if split:
-            candidates, held_out = split_rows(table.shape[0], self.validation_fraction, rng)
-            data = table[candidates], targets[candidates], table[held_out], targets[held_out]
-        else:
-            candidates = np.arange(table.shape[0])
-            data = table, targets, *self._validation_set(X_val, y_val)
-        return candidates, int(table.shape[0]), RidgeDistillation(*data, budget=self.budget, alpha=self.alpha)
+    def _in_memory(self, X: Any, y: Any, X_val: Any, y_val: Any, rng: np.random.RandomState) -> Candidates:
+        """For arrays: the candidate rows, how many rows X has, and the problem."""
+        how = {"accept_sparse": "csr", "multi_output": True, "y_numeric": True, "dtype": np.float64}
+        table, targets = validated(self, X, y, ensure_min_samples=2 if X_val is None else 1, **how)
+        n_rows = int(table.shape[0])
+        draw = partial(split_rows, n_rows, self.validation_fraction, rng)
+        candidates, data = four_tables(self, table, targets, X_val, y_val, draw)
+        return candidates, n_rows, RidgeDistillation(*data, budget=self.budget, alpha=self.alpha)
 
-    def _on_dask(self, X: Any, y: Any, X_val: Any, y_val: Any, rng: np.random.RandomState) -> Chosen:
-        """The same for Dask collections, whose rows stay where they are; the same rows are split off, in their order."""
+    def _on_dask(self, X: Any, y: Any, X_val: Any, y_val: Any, rng: np.random.RandomState) -> Candidates:
+        """The same for Dask collections, whose rows stay with the workers; the same rows are split off, in ascending order."""
         if X_val is not None:
             problem = RidgeDistillation(X, y, X_val, y_val, budget=self.budget, alpha=self.alpha)
-            candidates = np.arange(problem.theta_set.size)
+            n_rows = problem.theta_set.size
+            candidates = np.arange(n_rows)
         else:
-            table, targets = _dask.known_tables(X, y)
-            candidates = np.sort(split_rows(table.shape[0], self.validation_fraction, rng)[0])
-            chosen = np.zeros(table.shape[0], dtype=bool)
+            table, targets = known_tables(X, y)
+            n_rows = table.shape[0]
+            candidates = np.sort(split_rows(n_rows, self.validation_fraction, rng)[0])
+            chosen = np.zeros(n_rows, dtype=bool)
             chosen[candidates] = True
-            X_train, X_held = (_dask.rows_where(table, mask) for mask in (chosen, ~chosen))
-            y_train, y_held = (_dask.rows_where(targets, mask) for mask in (chosen, ~chosen))
-            problem = RidgeDistillation(X_train, y_train, X_held, y_held, budget=self.budget, alpha=self.alpha)
-        _dask.seen(self, X, reset=True)
-        return candidates, len(candidates) if X_val is not None else chosen.size, problem
+            train, held_out = ((rows_where(table, mask), rows_where(targets, mask)) for mask in (chosen, ~chosen))
+            problem = RidgeDistillation(*train, *held_out, budget=self.budget, alpha=self.alpha)
+        note_features(self, X)
+        return candidates, n_rows, problem
 
     def predict(self, X: ArrayLike) -> Floats:
         """Predict the targets of rows.
@@ -213,9 +188,9 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
             For Dask collections a Dask array, not computed yet.
         """
         check_is_fitted(self)
-        if _dask.is_dask(X):
-            _dask.seen(self, X, reset=False)
-            return _dask.predicted(X, self.coef_, self.intercept_)  # type: ignore[no-any-return]
+        if is_dask(X):
+            check_features(self, X)
+            return predicted(X, self.coef_, self.intercept_)  # type: ignore[no-any-return]
         table = validated(self, X, accept_sparse="csr", reset=False, dtype=np.float64)
         return linear(table, self.coef_, self.intercept_)
 
@@ -224,14 +199,3 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def _validation_set(self, X_val: Any, y_val: Any) -> tuple[Floats, Floats]:
-        """The validation set that was passed, with the columns of X."""
-        check.plain_table("X_val", X_val)
-        check.plain_table("y_val", y_val)
-        with saying("X_val must be a table of numbers with the columns of X"):
-            table = check_array(X_val, accept_sparse="csr", dtype=np.float64, input_name="X_val", estimator=self)
-            validate_data(self, X_val, reset=False, skip_check_array=True)
-        with saying("y_val must be an array of numbers with the targets of y"):
-            targets = check_array(y_val, ensure_2d=False, input_name="y_val", estimator=self)
-        return table, targets

@@ -3,9 +3,8 @@
 The groups are found by ``GroupLassoStructure`` and one of the methods; what is fitted in the end is the group lasso with them.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -15,14 +14,12 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mixbin import _validate as check
-from mixbin._validate import Floats
-from mixbin.data.task_formats import Regressions, as_array, entries, labelled, layout, listed, matched, named, regressions
+from mixbin._validate import Floats, listed
+from mixbin.data.task_formats import Ids, as_array, entries, labelled, layout, matched, named, tasks_of
+from mixbin.data.tasks import Tasks
 from mixbin.errors import InvalidInput
-from mixbin.estimators._common import ROUNDING, generator, saying
-from mixbin.methods import relax_and_penalize, relax_and_round
+from mixbin.estimators._common import check_both, check_settings, generator, method_seed, run_method, sklearn_errors_about
 from mixbin.problems import GroupLassoStructure
-from mixbin.progress import ProgressDisplay
-from mixbin.result import Result
 
 LAM_RANGE = (1e-3, 1.0)
 LAM_GRID = np.geomspace(*LAM_RANGE, 13)
@@ -159,25 +156,21 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
         -------
         self : GroupStructureRegressor
         """
-        check.choice("method", self.method, ("penalize", *ROUNDING))
-        fraction, remedy = self.validation_fraction, "0.2 splits off a fifth of the rows of each task"
-        check.real("validation_fraction", fraction, low=0, high=1, open_low=True, open_high=True, remedy=remedy)
-        check.flag("verbose", self.verbose)
+        check_settings(self, " of each task")
         bounds = _bounds(self.lam)
         rng = generator(self.random_state)
 
-        train, val = self._data(X, y, X_val, y_val, tasks, tasks_val, rng)
-        # An int seeds the method as it is, whether or not a split was drawn before: splitting by hand gives the same bits.
-        seed = int(self.random_state) if isinstance(self.random_state, Integral) else int(rng.randint(2**31 - 1))
+        train, val, ids = self._data(X, y, X_val, y_val, tasks, tasks_val, rng)
+        seed = method_seed(self.random_state, rng)
         cross_validate = isinstance(self.lam, str)
         if cross_validate:
-            _check_folds(train)
+            _check_folds(train, ids)
         problem = self._problem(train, val, bounds)
-        result = self._solve(problem, seed)
+        result = run_method(self, problem, seed, "grouping")
         if cross_validate:
             theta = result.theta.astype(np.float64)
             problem = self._problem(train, val, self._cross_validated(train, theta, seed))
-            result = self._solve(problem, seed, theta)
+            result = run_method(self, problem, seed, "grouping", theta)
 
         self.result_ = result
         self.theta_ = result.theta
@@ -185,9 +178,9 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
         self.group_sizes_ = np.bincount(self.labels_[self.labels_ >= 0], minlength=problem.n_groups)
         self.n_empty_groups_ = int(np.count_nonzero(self.group_sizes_ == 0))
         self.n_unassigned_ = int(np.count_nonzero(self.labels_ < 0))
-        self.lam_ = problem.lam_bounds if isinstance(problem.lam_bounds, float) else float(result.lam)
+        self.lam_ = problem.strength.value(result.lam)
         self.coef_ = problem.coef(result.theta.astype(np.float64), result.lam)
-        self.tasks_ = as_array(train.ids)
+        self.tasks_ = as_array(ids)
         return self
 
     def predict(self, X: Any, tasks: Any = None) -> Any:
@@ -208,10 +201,10 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
         check_is_fitted(self, "coef_")
         form = layout(X)
         if form == "rows":
-            rows = labelled("X", X, "tasks", tasks)
-            self._check_columns("X", X, rows.X)
-            coef = self.coef_[self._positions(rows.ids)]
-            return np.einsum("np,np->n", rows.X, coef[rows.each])
+            whole, each, ids = labelled("X", X, "tasks", tasks)
+            self._check_columns("X", X, whole)
+            coef = self.coef_[self._positions(ids)]
+            return np.einsum("np,np->n", whole, coef[each])
         tables = entries(X)
         for t, table in enumerate(tables):
             self._check_columns(f"X[{t}]", X[t], table)
@@ -262,46 +255,38 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
 
     def _data(
         self, X: Any, y: Any, X_val: Any, y_val: Any, tasks: Any, tasks_val: Any, rng: np.random.RandomState
-    ) -> tuple[Regressions, Regressions]:
-        """The rows to train and to validate on, task by task."""
-        if (X_val is None) != (y_val is None):
-            missing, given = ("X_val", "y_val") if X_val is None else ("y_val", "X_val")
-            raise InvalidInput(f"{missing} must be given together with {given}, got None; pass both or none of them")
+    ) -> tuple[Tasks, Tasks, Ids]:
+        """The rows to train and to validate on, task by task, and the ids of the tasks."""
+        check_both(X_val, y_val)
         if X_val is None and tasks_val is not None:
             raise check.fail("tasks_val", tasks_val, "None without X_val", "pass X_val and y_val too")
-        train = regressions(X, y, tasks)
-        self._note_columns(X, train.X)
+        train, ids = tasks_of(X, y, tasks)
+        self._note_columns(X, train.tables)
         if X_val is None:
-            return self._split(train, rng)
+            return *self._split(train, ids, rng), ids
         if (layout(X) == "rows") != (layout(X_val) == "rows"):
             must = "one table with tasks_val, as X is" if layout(X) == "rows" else "one table per task, as in X"
             raise check.fail("X_val", X_val, must, "pass training and validation rows in the same format")
-        val = regressions(X_val, y_val, tasks_val, "_val")
+        val, val_ids = tasks_of(X_val, y_val, tasks_val, "_val")
         if layout(X_val) == "rows":
-            self._check_columns("X_val", X_val, val.X[0])
-            return train, matched(val, train.ids)
-        for t, table in enumerate(val.X):
+            self._check_columns("X_val", X_val, val.X)
+            return train, matched(val, val_ids, ids), ids
+        for t, table in enumerate(val.tables):
             self._check_columns(f"X_val[{t}]", X_val[t], table)
-        return train, val
+        return train, val, ids
 
-    def _split(self, data: Regressions, rng: np.random.RandomState) -> tuple[Regressions, Regressions]:
+    def _split(self, data: Tasks, ids: Ids, rng: np.random.RandomState) -> tuple[Tasks, Tasks]:
         """Some rows of each task to train on, and the others to validate on."""
-        train, val = Regressions([], [], data.ids), Regressions([], [], data.ids)
-        short = [name for name, table in zip(data.ids, data.X, strict=True) if len(table) < 2]
-        if short:
+        if short := _tasks_below(2, data, ids):
             raise InvalidInput(
-                f"X must have at least two rows per task to split off some, got one row of {_of(short)}; "
+                f"X must have at least two rows per task to split off some, got one row of {short}; "
                 "pass X_val and y_val, or leave these tasks out"
             )
-        for table, target in zip(data.X, data.y, strict=True):
-            rows = len(table)
+        held_out = np.zeros(data.n_rows, dtype=bool)
+        for start, rows in zip(data.starts, data.sizes.tolist(), strict=False):
             count = min(max(int(np.floor(self.validation_fraction * rows + 0.5)), 1), rows - 1)
-            held_out = np.zeros(rows, dtype=bool)
-            held_out[rng.permutation(rows)[:count]] = True
-            for part, mask in ((train, ~held_out), (val, held_out)):
-                part.X.append(table[mask])
-                part.y.append(target[mask])
-        return train, val
+            held_out[start + rng.permutation(rows)[:count]] = True
+        return data.where(~held_out), data.where(held_out)
 
     def _note_columns(self, X: Any, tables: list[Floats]) -> None:
         """Keep the number and names of the features."""
@@ -320,10 +305,10 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
                 "pass the same features in the same order"
             )
         if hasattr(given, "columns"):
-            with saying(f"{name} must have the columns of X in fit"):
+            with sklearn_errors_about(f"{name} must have the columns of X in fit"):
                 validate_data(self, given, reset=False, skip_check_array=True)
 
-    def _positions(self, ids: list[Hashable]) -> NDArray[np.intp]:
+    def _positions(self, ids: Ids) -> NDArray[np.intp]:
         """Where tasks are in ``tasks_``."""
         position = {name: t for t, name in enumerate(self.tasks_.tolist())}
         unknown = list(dict.fromkeys(name for name in ids if name not in position))
@@ -333,40 +318,17 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
             )
         return np.array([position[name] for name in ids], dtype=np.intp)
 
-    def _problem(self, train: Regressions, val: Regressions, bounds: float | tuple[float, float]) -> GroupLassoStructure:
-        return GroupLassoStructure(
-            train.X,
-            train.y,
-            val.X,
-            val.y,
-            n_groups=self.n_groups,
-            ridge=self.ridge,
-            lam_bounds=bounds,
-            n_jobs=self.n_jobs,
-        )
+    def _problem(self, train: Tasks, val: Tasks, bounds: float | tuple[float, float]) -> GroupLassoStructure:
+        settings: dict[str, Any] = {"n_groups": self.n_groups, "ridge": self.ridge, "lam_bounds": bounds, "n_jobs": self.n_jobs}
+        return GroupLassoStructure(train.tables, train.targets, val.tables, val.targets, **settings)
 
-    def _solve(self, problem: GroupLassoStructure, seed: int, theta0: Floats | None = None) -> Result:
-        shared: dict[str, Any] = {"theta0": theta0, "max_evaluations": self.max_evaluations, "seed": seed}
-        shared["callbacks"] = [ProgressDisplay("grouping")] if self.verbose else []
-        if self.method == "penalize":
-            return relax_and_penalize(problem, **shared)
-        return relax_and_round(problem, rounding=ROUNDING[self.method], **shared)
-
-    def _cross_validated(self, train: Regressions, theta: Floats, seed: int) -> float:
+    def _cross_validated(self, train: Tasks, theta: Floats, seed: int) -> float:
         """The lam of the grid with the lowest loss on rows left out, for models with these groups."""
         rng = np.random.default_rng(seed)
-        folds = [rng.permutation(len(table)) % FOLDS for table in train.X]
+        folds = np.concatenate([rng.permutation(rows) % FOLDS for rows in train.sizes.tolist()])
         losses = np.zeros(len(LAM_GRID))
         for k in range(FOLDS):
-            kept, left_out = (
-                Regressions(
-                    [table[(fold == k) == out] for table, fold in zip(train.X, folds, strict=True)],
-                    [target[(fold == k) == out] for target, fold in zip(train.y, folds, strict=True)],
-                    train.ids,
-                )
-                for out in (False, True)
-            )
-            problem = self._problem(kept, left_out, LAM_RANGE)
+            problem = self._problem(train.where(folds != k), train.where(folds == k), LAM_RANGE)
             losses += [problem.evaluate(theta, np.asarray(lam), gradient=False).value for lam in LAM_GRID]
         return float(LAM_GRID[losses.argmin()])
 
@@ -425,8 +387,8 @@ def suggest_n_groups(
     if unknown:
         raise InvalidInput(f"params must be among {', '.join(known)}, got {unknown[0]!r}; candidates gives the numbers of groups")
     rng = generator(random_state)
-    seed = int(random_state) if isinstance(random_state, Integral) else int(rng.randint(2**31 - 1))
-    features = regressions(X, y, tasks).X[0].shape[1]
+    seed = method_seed(random_state, rng)
+    features = tasks_of(X, y, tasks)[0].n_features
     fitting = [number for number in numbers if number <= features]
     if not fitting:
         raise check.fail("candidates", candidates, f"numbers from 2 to {features}, the number of features", remedy)
@@ -449,16 +411,17 @@ def _bounds(lam: object) -> float | tuple[float, float]:
     return check.positive_or_range("lam", lam, remedy)
 
 
-def _check_folds(train: Regressions) -> None:
-    short = [name for name, table in zip(train.ids, train.X, strict=True) if len(table) < FOLDS]
-    if short:
+def _check_folds(train: Tasks, ids: Ids) -> None:
+    if short := _tasks_below(FOLDS, train, ids):
         raise InvalidInput(
-            f'lam="cv" must have at least {FOLDS} training rows per task, got fewer of {_of(short)}; pass a number or a pair'
+            f'lam="cv" must have at least {FOLDS} training rows per task, got fewer of {short}; pass a number or a pair'
         )
 
 
-def _of(ids: list[Hashable]) -> str:
-    return f"task{'s' if len(ids) > 1 else ''} {listed(ids)}"
+def _tasks_below(least: int, data: Tasks, ids: Ids) -> str:
+    """The tasks with fewer rows than this, for a message; empty if there are none."""
+    short = [name for name, rows in zip(ids, data.sizes, strict=True) if rows < least]
+    return f"task{'s' if len(short) > 1 else ''} {listed(short)}" if short else ""
 
 
 def _pairs(y: Any, predicted: list[Floats]) -> Iterable[tuple[Any, Floats]]:

@@ -153,7 +153,7 @@ def solved(split: Split, study: Regression, run: MethodRun) -> Line:
     """What one method found, retrained."""
     method, result, seconds = run
     how = {"status": result.status.value, "evaluations": result.n_evaluations, "seconds": seconds, "message": result.message}
-    return line(method, split, result.theta, study.alpha(result.lam), **how)
+    return line(method, split, result.theta, study.problem.strength.value(result.lam), **how)
 
 
 def all_rows(split: Split, study: Regression) -> Line:

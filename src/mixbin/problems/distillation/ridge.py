@@ -14,8 +14,7 @@ from scipy.linalg import cho_solve
 from mixbin import _validate as check
 from mixbin._digest import digest
 from mixbin._validate import Floats
-from mixbin.data.dask_rows import DaskBlocks, DaskRows
-from mixbin.data.rows import Pool
+from mixbin.data.rows import FetchedRows, RowStore
 from mixbin.data.training_and_validation import candidates, checked, validation
 from mixbin.errors import DivergedError, InvalidInput
 from mixbin.problem import Evaluation, Improved, Indices, Warm
@@ -23,7 +22,8 @@ from mixbin.problems.distillation.descent import descend, lowest
 from mixbin.problems.distillation.exchange import exchange_changes
 from mixbin.problems.distillation.expansion import Expansion
 from mixbin.problems.distillation.scan import POOL, Scan
-from mixbin.sets import Box, Budget
+from mixbin.problems.strength import Strength
+from mixbin.sets import Budget
 from mixbin.sets.budget import resolve_budget
 
 DEFAULT_ALPHA_RANGE = (1e-6, 1e2)
@@ -96,10 +96,10 @@ class RidgeDistillation:
     lam_set : Box
         Where alpha lives: shape (), in logarithmic scale; without dimensions when alpha is fixed.
     alpha : float or tuple of two floats
-        The number or the pair in use.
-    dask_blocks : object or None
-        For X of Dask. Its ``storage`` says how large X is, in how many blocks, and whether these are kept in memory or read
-        anew in every pass; ``passes``, ``bytes_read`` and ``n_workers`` count.
+        The number or the pair in use; ``strength.value(lam)`` is the number that belongs to ``lam``.
+    rows : row store
+        ``rows.statistics()`` tells how the candidate rows are kept: ``storage`` says in words how large they are, where they are
+        and whether they are read again in every pass; ``passes``, ``bytes_read`` and ``n_workers`` count.
 
     Notes
     -----
@@ -145,7 +145,8 @@ class RidgeDistillation:
         self._moments: tuple[str, _Weighted] | None = None
         self._last: tuple[float, _Fit] | None = None
         self.alpha = _default_range(self._rows.variances[: self.n_features]) if fixed_or_range is None else fixed_or_range
-        self.lam_set = Box.empty() if isinstance(self.alpha, float) else Box(*self.alpha, log=True)
+        self.strength = Strength(self.alpha)
+        self.lam_set = self.strength.box()
 
     def evaluate(self, theta: Floats, lam: Floats, *, warm: Warm | None = None, gradient: bool = True) -> Evaluation:
         """J at the row weights ``theta`` and the penalty ``lam``; +inf with zero gradients when no row is selected."""
@@ -168,9 +169,9 @@ class RidgeDistillation:
         return at.value + np.where(np.isfinite(change), change, np.inf)
 
     @property
-    def dask_blocks(self) -> DaskBlocks | None:
-        """The blocks of a Dask X: where they are, and how often they were passed over."""
-        return self._rows.blocks if isinstance(self._rows, DaskRows) else None
+    def rows(self) -> RowStore:
+        """The store of the candidate rows; ``rows.statistics()`` says how large they are, where, and how often they were read."""
+        return self._rows
 
     @UNDISTINGUISHED
     def best_move(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[int, int, float] | None:
@@ -181,7 +182,7 @@ class RidgeDistillation:
         at, chosen = self._expansion(theta, lam), theta > 0.5
         if chosen.all():
             return -1, -1, np.inf
-        if not self._rows.at_hand:
+        if not self._rows.random_access:
             return None
         best = Scan(self._rows, at, chosen, 1.0 / self._rows.n_rows).best()
         return best.off, best.on, at.value + best.change
@@ -201,8 +202,8 @@ class RidgeDistillation:
             return Improved(chosen)
         pool = np.concatenate([lowest(np.flatnonzero(chosen), -grad, POOL), lowest(np.flatnonzero(~chosen), grad, POOL)])
         weight, near = 1.0 / self._rows.n_rows, self._rows.take(pool, at.origin)
-        if not self._rows.at_hand:
-            scan = Scan(Pool(near, at.origin), at, chosen[pool], weight)
+        if not self._rows.random_access:
+            scan = Scan(FetchedRows(near, at.origin), at, chosen[pool], weight)
             best_change = scan.settle(EXCHANGES)
             chosen[pool] = scan.chosen
             among = int(np.count_nonzero(scan.chosen)) * int(np.count_nonzero(~scan.chosen))
@@ -278,7 +279,7 @@ class RidgeDistillation:
             raise InvalidInput(f"theta must not be negative, got {v.min():g} at index {v.argmin()}; project it on theta_set")
         if v.max() > LARGEST_WEIGHT:
             raise InvalidInput(f"theta must be weights, got {v.max():g} at index {v.argmax()}; project it on theta_set")
-        alpha = self._alpha(lam)
+        alpha = self.strength.value(lam)
         if not v.any():
             return None
         name = digest(v)
@@ -325,13 +326,6 @@ class RidgeDistillation:
         grad_theta = self._rows.gradient(fit.K, A, missed_mean / fit.total, fit.mean)
         grad_lam = np.asarray(np.vdot(A[:, :d], fit.K[:, :d])) if self.lam_set.size else np.empty(0)
         return grad_theta, grad_lam
-
-    def _alpha(self, lam: ArrayLike) -> float:
-        """The penalty at ``lam``, or the fixed one."""
-        lam = check.array("lam", lam, shape=self.lam_set.shape)
-        if isinstance(self.alpha, float):
-            return self.alpha
-        return check.real("lam", float(lam), low=0, open_low=True, remedy="project it on lam_set")
 
 
 def _checked_alpha(alpha: object) -> float | tuple[float, float] | None:

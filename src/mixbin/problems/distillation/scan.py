@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixbin._validate import Floats
-from mixbin.data.rows import BLOCK_ENTRIES, Reachable
+from mixbin.data.rows import ENTRIES_AT_ONCE, FetchedRows, RowStore
 from mixbin.problem import FALL, Indices
 from mixbin.problems.distillation.descent import descend
 from mixbin.problems.distillation.exchange import Ends, ends_of, pair_changes
@@ -49,7 +49,7 @@ class Exchange(NamedTuple):
 class Scan:
     """All candidate rows around one selection, or some of them; ``weight`` is 1/m."""
 
-    def __init__(self, rows: Reachable, at: Expansion, chosen: NDArray[np.bool_], weight: float) -> None:
+    def __init__(self, rows: RowStore | FetchedRows, at: Expansion, chosen: NDArray[np.bool_], weight: float) -> None:
         self.rows, self.at, self.chosen = rows, at, chosen.copy()
         self.weight = weight
         self._compute()
@@ -121,7 +121,7 @@ class Scan:
         at, rows, e = self.at, self.rows, self.at.coef.shape[1]
         n = rows.n_rows
         self.ends = Ends(np.empty(n), np.empty(n), np.empty((n, e)), np.empty((n, e)))
-        for part in np.array_split(np.arange(n), -(-n * (len(at.P) + e) // BLOCK_ENTRIES)):
+        for part in np.array_split(np.arange(n), -(-n * (len(at.P) + e) // ENTRIES_AT_ONCE)):
             terms = at.terms(rows.take(part, at.origin))
             for whole, x in zip(self.ends, ends_of(terms, terms.P_a @ at.H), strict=True):
                 whole[part] = x

@@ -11,7 +11,8 @@ from mixbin._validate import Floats
 from mixbin.errors import DivergedError, InvalidInput
 from mixbin.problem import Evaluation, Warm
 from mixbin.problems.distillation.multinomial import MOST_STEPS, Codes, Multinomial, Trained, losses
-from mixbin.sets import Box, Budget, Hypercube
+from mixbin.problems.strength import Strength
+from mixbin.sets import Budget, Hypercube
 from mixbin.sets.budget import resolve_budget
 
 DEFAULT_ALPHA = 0.03
@@ -63,7 +64,7 @@ class SoftmaxDistillation:
     lam_set : Box
         Where alpha lives: shape (), in logarithmic scale; without dimensions when alpha is fixed.
     alpha : float or tuple of two floats
-        The number or the pair in use.
+        The number or the pair in use; ``strength.value(lam)`` is the number that belongs to ``lam``.
     classes : array of shape (K,)
         The classes, sorted.
 
@@ -108,12 +109,13 @@ class SoftmaxDistillation:
             raise InvalidInput(f"X must have variances of at most {LARGEST_VARIANCE:g}, got {variance:g}; rescale its columns")
         self._constant = INTERCEPT * (variance**0.5 or 1.0)
         self.alpha = _checked_alpha(alpha, variance)
-        self.lam_set = Box.empty() if isinstance(self.alpha, float) else Box(*self.alpha, log=True)
+        self.strength = Strength(self.alpha)
+        self.lam_set = self.strength.box()
         self._Z, self._Z_val = self._extended(table), self._extended(held)
 
     def evaluate(self, theta: Floats, lam: Floats, *, warm: Warm | None = None, gradient: bool = True) -> Evaluation:
         """G and its exact gradient by the implicit function theorem; +inf with zero gradients when no row is selected."""
-        v, alpha = self._weights(theta), self._alpha(lam)
+        v, alpha = self._weights(theta), self.strength.value(lam)
         if not v.any():
             zeros = np.zeros(self.theta_set.shape), np.zeros(self.lam_set.shape)
             return Evaluation(np.inf, zeros[0] if gradient else None, zeros[1] if gradient else None, info={"rows": 0.0})
@@ -149,7 +151,7 @@ class SoftmaxDistillation:
         v = self._weights(theta)
         if not v.any():
             raise InvalidInput("theta must select at least one row, got none; use top-k rounding or a larger budget")
-        B = self._trained(v, self._alpha(lam), None)[2].B
+        B = self._trained(v, self.strength.value(lam), None)[2].B
         coef = B[:, :-1]
         return coef, B[:, -1] * self._constant - coef @ self._centre
 
@@ -180,13 +182,6 @@ class SoftmaxDistillation:
         if v.max() > LARGEST_VARIANCE:
             raise InvalidInput(f"theta must be weights, got {v.max():g} at index {v.argmax()}; project it on theta_set")
         return v
-
-    def _alpha(self, lam: ArrayLike) -> float:
-        """The penalty at ``lam``, or the fixed one."""
-        lam = check.array("lam", lam, shape=self.lam_set.shape)
-        if isinstance(self.alpha, float):
-            return self.alpha
-        return check.real("lam", float(lam), low=0, open_low=True, remedy="project it on lam_set")
 
     def _state(self, warm: Warm | None, name: str) -> Floats | None:
         if not warm or name not in warm:

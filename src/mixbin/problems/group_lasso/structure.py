@@ -16,7 +16,8 @@ from mixbin.data.tasks import Tasks, packed, together
 from mixbin.errors import DivergedError, InvalidInput
 from mixbin.problem import FALL, Evaluation, Improved, Indices, Warm
 from mixbin.problems.group_lasso.start import by_evidence, move_gains, structure_of
-from mixbin.sets import Box, OneHot
+from mixbin.problems.strength import Strength
+from mixbin.sets import OneHot
 
 if TYPE_CHECKING:
     from mixbin.problems.group_lasso.lower import Implicit, Solved, Unrolled
@@ -118,7 +119,8 @@ class GroupLassoStructure:
         self.moves = check.choice("moves", moves, ("supported", "all"))
         self.n_jobs = None if n_jobs is None else check.whole("n_jobs", n_jobs, low=1, remedy="None takes all cores")
         self.theta_set = OneHot(P, self.n_groups)
-        self.lam_set = Box.empty() if isinstance(self.lam_bounds, float) else Box(*self.lam_bounds, log=lam_scale == "log")
+        self.strength = Strength(self.lam_bounds)
+        self.lam_set = self.strength.box(log=lam_scale == "log")
         self.n_terms = self._train.n_tasks
 
     def evaluate(self, theta: Floats, lam: Floats, *, warm: Warm | None = None, gradient: bool = True) -> Evaluation:
@@ -146,7 +148,7 @@ class GroupLassoStructure:
         lower = self._lower
         if not hasattr(lower, "moves"):
             return np.array([self._moved(start, lam, p, group) for p, group in zip(feature, target, strict=True)])
-        values, changes = lower.moves(start, self._lam(lam), self._state(warm), feature, target)
+        values, changes = lower.moves(start, self.strength.value(lam), self._state(warm), feature, target)
         return np.asarray((values.sum() + changes) / self.n_terms)
 
     def suggest(self, rng: np.random.Generator) -> Floats:
@@ -226,7 +228,7 @@ class GroupLassoStructure:
         if theta.min() < 0:
             i = np.unravel_index(theta.argmin(), theta.shape)
             raise InvalidInput(f"theta must not be negative, got {theta[i]:g} at index {i}; project it on theta_set")
-        number = self._lam(lam)
+        number = self.strength.value(lam)
         got = self._lower.solve(theta, number, terms.astype(np.int64), self._state(warm)[terms], gradient)
         if not check.is_finite(got.values):
             raise DivergedError(
@@ -246,13 +248,6 @@ class GroupLassoStructure:
         if not warm or "s" not in warm:
             return np.zeros((self.n_terms, size))
         return np.array(check.array("warm['s']", warm["s"], shape=(self.n_terms, size), remedy="pass the warm of an evaluation"))
-
-    def _lam(self, lam: ArrayLike) -> float:
-        """The penalty at ``lam``, or the fixed one."""
-        lam = check.array("lam", lam, shape=self.lam_set.shape)
-        if isinstance(self.lam_bounds, float):
-            return self.lam_bounds
-        return check.real("lam", float(lam), low=0, open_low=True, remedy="project it on lam_set")
 
     @cached_property
     def _seen(self) -> Tasks:

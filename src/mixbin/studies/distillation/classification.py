@@ -73,10 +73,7 @@ class Classification(TableStudy[Part]):
                     own = np.searchsorted(classes, y)
                     loss = float(np.mean(np.logaddexp.reduce(scores, axis=1) - scores[np.arange(len(own)), own]))
             out |= {f"{name}_loss": loss, f"{name}_accuracy": accuracy}
-        return out | {"rows": int(np.count_nonzero(theta)), "alpha": self._alpha(lam)}
-
-    def _alpha(self, lam: Floats) -> float:
-        return self.problem.alpha if isinstance(self.problem.alpha, float) else float(lam)
+        return out | {"rows": int(np.count_nonzero(theta)), "alpha": self.problem.strength.value(lam)}
 
     def references(self, main: Result) -> list[Line]:
         """All candidate rows, with the alpha of the answer."""
@@ -105,7 +102,7 @@ class Classification(TableStudy[Part]):
             "features": self.features,
             "intercept": intercept.tolist(),
             "coef": coef.tolist(),
-            "alpha": self._alpha(main.lam),
+            "alpha": self.problem.strength.value(main.lam),
             "candidate_rows": len(self.rows),
             "selected_rows": int(np.count_nonzero(main.theta)),
         }

@@ -14,16 +14,24 @@ from numpy.typing import NDArray
 
 from mixbin._digest import digest
 from mixbin._validate import Floats
-from mixbin.data.dask_rows import BadBlock, DaskBlocks, rows_where
-from mixbin.data.parquet import Pair, open_folder, write_rows
+from mixbin.data.dask_blocks import BadBlock
+from mixbin.data.dask_tables import check_dask_installed, rows_where
+from mixbin.data.parquet import ParquetFolder
 from mixbin.data.tables import VALIDATION_FRACTION, is_parquet, split
+from mixbin.data.training_and_validation import block_summary
 from mixbin.data.unpacking import check_regular
-from mixbin.data.workers import local_workers
+from mixbin.data.workers import checked_memory, local_workers
 from mixbin.errors import ClusterLost, InvalidInput, Unsolved, WorkersLost
 from mixbin.problems import RidgeDistillation
 from mixbin.reporting.record import Record
 from mixbin.result import Result
 from mixbin.studies.distillation.regression import RidgeStudy
+
+
+class FolderOfCommand(ParquetFolder):
+    """A folder whose errors name the options of the command."""
+
+    _target_word, _ignore_word = "--target", "--ignore"
 
 
 class ParquetRegression(RidgeStudy):
@@ -52,20 +60,8 @@ class ParquetRegression(RidgeStudy):
                     )
             except OSError as error:
                 raise InvalidInput(f"{file} cannot be read ({error.strerror}); check the path") from None
-        try:
-            import dask.array
-            import dask.utils
-            import distributed  # noqa: F401
-        except ImportError:
-            remedy = "pip install 'mixbin[dask]'"
-            raise InvalidInput(f"a folder of Parquet files needs Dask, which is not installed; {remedy}") from None
-        if options.memory_limit is not None:
-            try:
-                enough = dask.utils.parse_bytes(options.memory_limit) > 0
-            except ValueError:
-                enough = False
-            if not enough:
-                raise InvalidInput(f"--memory-limit must be a size, got {options.memory_limit!r}; write one such as 2GB")
+        check_dask_installed("a folder of Parquet files")
+        checked_memory("--memory-limit", options.memory_limit)
 
     @contextmanager
     def resources(self) -> Iterator[None]:
@@ -88,63 +84,51 @@ class ParquetRegression(RidgeStudy):
     def load(self) -> None:
         """The folders as Dask arrays, with a validation part split off where none is given; one pass looks at everything."""
         options = self.options
-        self.folder = open_folder(options.train)
-        self.features, self.target = self.folder.head.roles(options.target, options.ignore)
-        columns = [*self.features, self.target]
-        self.folder.check(columns)
-        train = self.folder.arrays(self.features, self.target)
-        self.pieces = self.folder.pieces(len(columns))
-        self.rows = np.arange(len(self.folder))
+        self.folder = FolderOfCommand(options.train, options.target, options.ignore)
+        self.features, self.target = self.folder.features, self.folder.target
+        self.rows, train = np.arange(len(self.folder)), (self.folder.X, self.folder.y)
         if options.validation:
             validation = self._arrays(options.validation)
         else:
             self.rows, _ = split(len(self.folder), options.validation_fraction, options.seed, "TRAIN", "give --validation")
             candidate = np.zeros(len(self.folder), dtype=bool)
             candidate[self.rows] = True
-            validation = Pair(*(rows_where(it, ~candidate) for it in train))
-            train = Pair(*(rows_where(it, candidate) for it in train))
-        self.validation_rows = len(validation.y)
+            validation, train = ((rows_where(train[0], mask), rows_where(train[1], mask)) for mask in (~candidate, candidate))
+        self.validation_rows = len(validation[1])
         budget = self.budget
         assert budget is not None
         try:
             self.problem = RidgeDistillation(*train, *validation, budget=budget, alpha=options.alpha)
         except BadBlock as error:
             known = " of X and y" in str(error) or not options.validation
-            raise InvalidInput(f"{self.pieces[error.block].file if known else '--validation'}: {error}") from None
+            raise InvalidInput(f"{self.folder.pieces[error.block].file if known else '--validation'}: {error}") from None
         self.test_rows: tuple[Floats, Floats, int] | None = None
         """The mean and the R factor of the test rows, and their number: all that the figures are made of."""
         if options.test:
             held_out = self._arrays(options.test)
-            self.test_rows = DaskBlocks(*held_out, ("--test", "its target"), keep=False).summary(np.zeros(len(columns)))
+            self.test_rows = block_summary(*held_out, np.zeros(len(self.features) + 1), ("--test", "its target"))
 
-    def _arrays(self, paths: list[Path]) -> Pair:
+    def _arrays(self, paths: list[Path]) -> tuple[Any, Any]:
         """X and y of several files or folders, one after the other."""
         import dask.array as da
 
-        folders = [open_folder(path) for path in paths]
-        for folder in folders:
-            folder.check([*self.features, self.target], self.folder)
-        parts = zip(*(folder.arrays(self.features, self.target) for folder in folders), strict=True)
-        return Pair(*(da.concatenate(part) for part in parts))
+        folders = [FolderOfCommand(path, like=self.folder) for path in paths]
+        return da.concatenate([it.X.in_parts for it in folders]), da.concatenate([it.y for it in folders])
 
     def digests(self) -> dict[str, str | None]:
         """Neither the number of workers nor their place is part of it."""
         test = None if self.test_rows is None else digest(*map(np.asarray, self.test_rows))
         return {"data": self.problem.fingerprint(), "test": test}
 
-    @property
-    def blocks(self) -> DaskBlocks:
-        """Where the rows are."""
-        assert self.problem.dask_blocks is not None
-        return self.problem.dask_blocks
-
     def prepare(self) -> str:
         """Where the rows are, and who works on them."""
-        return f"{self.source}: {self.blocks.storage}; {_workers(self.blocks.n_workers)}"
+        rows = self.problem.rows.statistics()
+        return f"{self.source}: {rows.storage}; {_workers(rows.n_workers)}"
 
     def progress(self) -> str:
         """How much was read."""
-        return f"{_workers(self.blocks.n_workers)}, {self.blocks.bytes_read / 1e9:,.1f} GB read"
+        rows = self.problem.rows.statistics()
+        return f"{_workers(rows.n_workers)}, {rows.bytes_read / 1e9:,.1f} GB read"
 
     def losses(self, theta: NDArray[Any], lam: Floats) -> dict[str, float]:
         """From the mean and the R factor of the rows, which is all that is needed of them."""
@@ -170,33 +154,16 @@ class ParquetRegression(RidgeStudy):
 
     def facts(self, main: Result) -> dict[str, Any]:
         """Also where the rows were, and how often they were read."""
-        blocks = self.blocks
-        where = {"workers": blocks.n_workers, "storage": blocks.storage, "passes": blocks.passes, "bytes_read": blocks.bytes_read}
+        rows = self.problem.rows.statistics()
+        where = {"workers": rows.n_workers, "storage": rows.storage, "passes": rows.passes, "bytes_read": rows.bytes_read}
         return super().facts(main) | where
 
     def texts(self, method: str, main: Result, out: Path) -> dict[str, str]:
-        """The model; the rows, one part file for each piece that has some, are written where the workers are."""
-        import dask
-        from distributed import KilledWorker
-
-        folder = out / "selected"
-        folder.mkdir(exist_ok=True)
+        """The model; the workers write the rows."""
         chosen = np.flatnonzero(main.theta)
-        rows = self.rows[chosen]
         weights = None if main.theta.dtype == np.bool_ else main.theta[chosen]
-        write = dask.delayed(write_rows, pure=False, traverse=False)
-        tasks = []
-        for i, piece in enumerate(self.pieces):
-            low, high = np.searchsorted(rows, [piece.row, piece.row + piece.rows])
-            if low < high:
-                part = None if weights is None else weights[low:high]
-                name = str((folder / f"part-{i:05d}.parquet").absolute())
-                tasks.append(write(piece, rows[low:high] - piece.row, part, str(self.folder.path), name))
-        try:
-            written = sum(dask.compute(*tasks))
-        except KilledWorker as error:
-            raise WorkersLost("workers have died while they wrote the selected rows") from error
-        assert written == rows.size
+        written = self.folder.save_rows(self.rows[chosen], out / "selected", weights)
+        assert written == chosen.size
         return {"model.json": self.model(main, "the rows of selected/")}
 
     @classmethod

@@ -38,22 +38,18 @@ class RidgeStudy(RowStudy):
         out: dict[str, Any] = {f"{name}_{kind}": None for name in ("validation", "test") for kind in ("loss", "rmse")}
         for name, loss in self.losses(theta, lam).items() if theta.any() else ():
             out |= {f"{name}_loss": loss, f"{name}_rmse": (2 * loss) ** 0.5}
-        return out | {"rows": int(np.count_nonzero(theta)), "alpha": self.alpha(lam)}
+        return out | {"rows": int(np.count_nonzero(theta)), "alpha": self.problem.strength.value(lam)}
 
     def losses(self, theta: NDArray[Any], lam: Floats) -> dict[str, float]:
         """Half the mean squared error on each part that there is."""
         raise NotImplementedError
-
-    def alpha(self, lam: Floats) -> float:
-        """The strength of the penalty, fixed or found."""
-        return self.problem.alpha if isinstance(self.problem.alpha, float) else float(lam)
 
     def references(self, main: Result) -> list[Line]:
         """All candidate rows, with the best alpha for them."""
         began = time.perf_counter()
         everything = np.ones(self.problem.theta_set.size, dtype=bool)
         alpha, evaluations = self.best_alpha(everything)
-        numbers = self.measure(everything, np.empty(0) if isinstance(self.problem.alpha, float) else np.asarray(alpha))
+        numbers = self.measure(everything, np.asarray(self.problem.strength.lam(alpha)))
         return [Line("all rows", numbers, evaluations=evaluations, seconds=round(time.perf_counter() - began, 3))]
 
     def best_alpha(self, theta: NDArray[np.bool_]) -> tuple[float, int]:
@@ -70,7 +66,7 @@ class RidgeStudy(RowStudy):
     def model(self, result: Result, rows: str) -> str:
         """The regression on the selected rows, and how to train it again with scikit-learn; ``rows`` says where they are."""
         coef, intercept = self.problem.model(result.theta, result.lam)
-        alpha, m = self.alpha(result.lam), self.problem.theta_set.size
+        alpha, m = self.problem.strength.value(result.lam), self.problem.theta_set.size
         weights = "" if result.theta.dtype == np.bool_ else ", sample_weight=weight"
         how = f"Ridge(alpha={m * alpha!r}).fit(X, y{weights}) with {rows}"
         how += f"; alpha here is that of mixbin times all {m} candidate rows"

@@ -14,7 +14,7 @@ from mixbin._digest import digest
 from mixbin._files import csv_text
 from mixbin._validate import Floats
 from mixbin.data import task_files
-from mixbin.data.task_files import Part
+from mixbin.data.tasks import TaskData, Tasks
 from mixbin.datasets import GroupLassoData, make_group_lasso
 from mixbin.errors import InvalidInput
 from mixbin.problems import GroupLassoStructure
@@ -83,10 +83,10 @@ class Groups(Study[GroupsOptions]):
         self.data = self._read()
         self.problem = self._problem(self._n_groups(len(self.data.features)), self.options.lam)
 
-    def _read(self) -> task_files.TaskData:
+    def _read(self) -> TaskData:
         options = self.options
         if options.data is None:
-            return task_files.from_synthetic(self._synthetic())
+            return self._synthetic().to_tasks()
         # Not ``is_dir``, which raises an error for names that the system refuses; whoever reads the file says so.
         if os.path.isdir(options.data):
             data = task_files.read_folder(options.data, options.target or "-1", options.ignore, options.header)
@@ -128,10 +128,10 @@ class Groups(Study[GroupsOptions]):
     def _problem(self, n_groups: int, lam: float | None) -> GroupLassoStructure:
         train, validation = self.data.train, self._validation
         fixed: dict[str, Any] = {} if lam is None else {"lam_bounds": lam}
-        return GroupLassoStructure(train.X, train.y, validation.X, validation.y, n_groups=n_groups, **fixed)
+        return GroupLassoStructure(train.tables, train.targets, validation.tables, validation.targets, n_groups=n_groups, **fixed)
 
     @property
-    def _validation(self) -> Part:
+    def _validation(self) -> Tasks:
         assert self.data.validation is not None
         return self.data.validation
 
@@ -141,7 +141,7 @@ class Groups(Study[GroupsOptions]):
         parts = [part for part in (data.train, data.validation, data.test) if part is not None]
         truth = [a for a in (data.labels, data.coef) if a is not None]
         return {
-            "data": digest(*(a for part in parts for a in (*part.X, *part.y)), *truth),
+            "data": digest(*(a for part in parts for a in (*part.tables, *part.targets)), *truth),
             # The same rows may come from other files, where they have other numbers.
             "validation": "given" if data.split_off is None else "split off",
             "tasks": data.tasks,
@@ -164,7 +164,7 @@ class Groups(Study[GroupsOptions]):
             "groups": len({group for groups in chosen for group in groups}),
             "ungrouped": sum(not groups for groups in chosen),
             "adjusted_rand": _adjusted_rand(self.data.labels, chosen),
-            "lam": self._lam(lam),
+            "lam": self.problem.strength.value(lam),
         }
 
     def _errors(self, coef: Floats) -> dict[str, Any]:
@@ -178,16 +178,13 @@ class Groups(Study[GroupsOptions]):
             "frobenius_error": None if missed is None else float(np.linalg.norm(missed)),
         }
 
-    def _lam(self, lam: Floats) -> float:
-        return self.problem.lam_bounds if isinstance(self.problem.lam_bounds, float) else float(lam)
-
     def references(self, main: Result) -> list[Line]:
         """The true structure, where it is known, with the lam of the answer."""
         if self.data.labels is None:
             return []
         from mixbin.plot.structure import one_hot
 
-        began, lam = time.perf_counter(), self._lam(main.lam)
+        began, lam = time.perf_counter(), self.problem.strength.value(main.lam)
         theta = one_hot(self.data.labels)
         used = theta.shape[1]
         if used == 1:
@@ -207,9 +204,9 @@ class Groups(Study[GroupsOptions]):
             "synthetic": None if options.synthetic is None else {"groups": options.synthetic.value, **sizes},
             "tasks": len(data.tasks),
             "features": len(data.features),
-            "rows": data.train.rows,
-            "validation_rows": self._validation.rows,
-            "test_rows": None if data.test is None else data.test.rows,
+            "rows": data.train.n_rows,
+            "validation_rows": self._validation.n_rows,
+            "test_rows": None if data.test is None else data.test.n_rows,
             "labels": None if data.labels is None else data.labels.tolist(),
             "truth": [name for name in ("labels", "coef") if getattr(data, name) is not None],
             "n_groups": self.problem.n_groups,

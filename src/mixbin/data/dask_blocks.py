@@ -1,0 +1,245 @@
+"""Blocks of Dask arrays and dataframes: every pass over them is a Dask graph, and X and y stay with the workers.
+
+The client sends weights (8 bytes a row, fewer if few rows have weight) and receives partial sums and one derivative a row.
+"""
+
+import logging
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from mixbin.data.block_rows import Arguments, Function, Merge
+from mixbin.data.blocks import BRANCHES, Survey, Weights, survey, tree
+from mixbin.data.dask_tables import Names
+from mixbin.data.dask_tasks import Source, Wanted, applied, merged, sources_of
+from mixbin.data.parts import RowsInParts
+from mixbin.data.rows import Statistics
+from mixbin.errors import ClusterLost, InvalidInput, WorkersLost
+
+log = logging.getLogger("mixbin")
+
+KEPT_SHARE = 0.5
+"""X and y are kept in the cluster's memory if they take at most this share of it: workers spill to disk from 0.6 on."""
+M_MMAP_THRESHOLD, LARGE_ARRAY = -3, 2**20
+"""glibc's name for the size from which memory is not taken from the heap, and that size."""
+TRIES = 5
+"""A pass is begun this often when workers die under it."""
+LOSS_NOTICED = 1.0
+"""Seconds after which the client knows that the scheduler is lost."""
+TASKS_PER_THREAD = 4
+"""Each thread of a worker gets at least this many tasks in a pass, so that all threads end at about the same time."""
+
+
+class BadBlock(InvalidInput):
+    """A block that cannot be used; ``block`` is its number."""
+
+    def __init__(self, message: str, block: int) -> None:
+        super().__init__(message)
+        self.block = block
+
+
+class DaskBlocks:
+    """The executor (see ``block_rows``) of two Dask arrays that ``dask_tables`` has checked.
+
+    With ``keep`` they are persisted on the cluster if they fit.
+    """
+
+    def __init__(self, table: Any, targets: Any, names: Names, keep: bool = True) -> None:
+        from dask.base import get_scheduler, tokenize
+        from distributed import Client
+
+        self.names, self._blocks = names, list[Source]()
+        self._token = str(tokenize(table, targets))
+        self._get = get_scheduler(collections=[table]) or table.__dask_scheduler__
+        client = getattr(self._get, "__self__", None)
+        self.client: Client | None = client if isinstance(client, Client) else None
+        self._address = None if self.client is None else self.client.scheduler.address
+        self._threads = 0 if self.client is None else sum(self.client.nthreads().values())
+        self._bytes_read = self._passes = 0
+        size = table.nbytes + targets.nbytes
+        self.kept = False
+        if keep and size == size:  # NaN for dataframes, whose blocks have no known size before they are surveyed
+            table, targets = self._keep_if_it_fits(table, targets, size)
+        self._set(table, targets)
+        surveys = self._surveyed()
+        if keep and size != size:
+            self._set(*self._keep_if_it_fits(table, targets, sum(part.nbytes for part in surveys)))
+        # Partitions that a filter has left empty are left out from here on.
+        self._blocks = [block for block, part in zip(self._blocks, surveys, strict=True) if part.rows]
+        self.surveys = [part for part in surveys if part.rows]
+        self._sizes = [part.nbytes for part in self.surveys]
+        self._bytes_read = sum(self._sizes)
+        kept = "kept in memory" if self.kept else "read anew in every pass, since memory holds less than twice that"
+        self._storage = f"{sum(self._sizes) / 1e6:,.0f} MB in {len(self._sizes)} blocks, {kept}"
+        log.log(logging.WARNING if keep and not self.kept else logging.INFO, "%s and %s: %s", *names, self._storage)
+
+    def _keep_if_it_fits(self, table: Any, targets: Any, size: float) -> tuple[Any, Any]:
+        """Persist both if there is room for them; what the user has persisted stays where it is."""
+        import dask
+
+        before = self.client is not None and _persisted(table) and _persisted(targets)
+        self.kept = before or size <= KEPT_SHARE * self._memory()
+        if before or not self.kept:
+            return table, targets
+        table, targets = dask.persist(table.map_blocks(_loaded, dtype=table.dtype), targets, scheduler=self._get)
+        return table, targets
+
+    def _memory(self) -> float:
+        """The memory of all workers, or of this machine."""
+        from distributed.system import MEMORY_LIMIT
+
+        if self.client is None:
+            return float(MEMORY_LIMIT)
+        return float(sum(worker["memory_limit"] or MEMORY_LIMIT for worker in self._workers().values()))
+
+    def _workers(self) -> dict[str, Any]:
+        assert self.client is not None
+        return dict(self.client.scheduler_info(n_workers=-1)["workers"])
+
+    def _set(self, table: Any, targets: Any) -> None:
+        import dask
+
+        # Referred to here, since the workers forget what no collection refers to any more.
+        self._tables = table, targets
+        # Optimised together and not fused: otherwise a file that holds X and y of a block would be read once for each.
+        with dask.config.set({"optimization.fuse.active": False}):
+            self._blocks = sources_of(*dask.optimize(table, targets))
+        self._sizes = [0] * len(self._blocks)
+
+    def _surveyed(self) -> list[Survey]:
+        """Look at all blocks in one pass; an error names the block that cannot be used."""
+        surveys: list[Survey] = list(self.map(survey, [(self.names,)] * len(self._blocks)))
+        X, y = self.names
+        for number, part in enumerate(surveys):
+            if part.wrong is not None:
+                raise BadBlock(f"block {number} of {X} and {y}: {part.wrong}; remove or replace the values in that block", number)
+            if part.rows != part.rows_y:
+                raise InvalidInput(
+                    f"{X} and {y} must have the same blocks, got {part.rows} and {part.rows_y} rows in block {number}; "
+                    "make them from the same partitions"
+                )
+        if not any(part.rows for part in surveys):
+            raise InvalidInput(f"{X} must have rows, got {len(surveys)} blocks without any; check how it was read")
+        return surveys
+
+    def digest(self) -> str:
+        """Dask's own token, for which the data are not read."""
+        return self._token
+
+    def statistics(self) -> Statistics:
+        """What was read so far, and the workers that there are now."""
+        n_workers = None if self.client is None else len(self._workers())
+        return Statistics(self._storage, self._passes, self._bytes_read, n_workers)
+
+    def map(self, function: Function, arguments: Arguments) -> Iterator[Any]:
+        """Yield results task by task, so that the client never holds two copies of all of them."""
+        yield from self._run_pass(function, None, arguments)
+
+    def reduce(self, function: Function, merge: Merge, arguments: Arguments) -> Any:
+        """The same, merged by the workers along the tree."""
+        return next(iter(list(self._run_pass(function, merge, arguments))))
+
+    def _run_pass(self, function: Function, merge: Merge | None, arguments: Arguments) -> Iterator[Any]:
+        """One pass; if a worker dies and takes weights with it, what is missing of the pass is begun again."""
+        from distributed import KilledWorker
+        from distributed.client import FutureCancelledError
+
+        wanted = [(block, args) for block, args in zip(self._blocks, arguments, strict=True) if args is not None]
+        done = tries = 0
+        while wanted and done < (len(wanted) if merge is None else 1):
+            try:
+                for result in self._compute(function, merge, wanted[done:]):
+                    done += 1
+                    yield result
+            except Exception as error:
+                tries += 1
+                if isinstance(error, OSError):
+                    time.sleep(LOSS_NOTICED)  # another thread tells the client that the connection is closed
+                if self.client is not None and self.client.status != "running":
+                    raise ClusterLost(
+                        f"the Dask scheduler at {self._address} is lost; start a cluster and make the same call again: "
+                        "with a checkpoint it goes on from there"
+                    ) from error
+                if isinstance(error, KilledWorker):
+                    raise WorkersLost(
+                        "workers have died again and again under the same blocks, perhaps for want of memory; give them more, or "
+                        "make the blocks smaller, and make the same call again: with a checkpoint it goes on from there"
+                    ) from error
+                if self.client is None or not isinstance(error, (FutureCancelledError, OSError)) or tries == TRIES:
+                    raise
+                log.warning("a worker was lost; its blocks are computed again")
+        self._passes += 1
+        if not self.kept:
+            self._bytes_read += sum(size for size, args in zip(self._sizes, arguments, strict=True) if args is not None)
+        _return_freed_memory()
+
+    def _compute(self, function: Function, merge: Merge | None, wanted: Sequence[Wanted]) -> Iterator[Any]:
+        """Tasks of a few blocks each, submitted one by one: workers compute while the client still sends what others need."""
+        import dask
+
+        apply, node = (dask.delayed(it, pure=False, traverse=False) for it in (applied, merged))
+        size = self._task_size(len(wanted))
+        shared = {it.key: it for source, _ in wanted if source.recipe is not None for it in source.inputs}
+        if self.client is not None and shared:  # kept through the pass, since not all tasks are known when it begins
+            shared = dict(zip(shared, self.client.compute(list(shared.values())), strict=True))
+        tasks = []
+        for i in range(0, len(wanted), size):
+            sources, arguments = zip(*wanted[i : i + size], strict=True)
+            weights = None
+            if isinstance(next(iter(arguments[0]), None), Weights):
+                weights, arguments = [it[0] for it in arguments], tuple(it[1:] for it in arguments)
+                if self.client is not None:  # straight to a worker: the scheduler would have to unpack what is in a graph
+                    (weights,) = self.client.scatter([weights], hash=False)
+            recipes = [source.recipe for source in sources]
+            inputs = [shared.get(it.key, it) for source in sources for it in source.inputs]
+            task = apply(function, merge if size == BRANCHES else None, recipes, list(arguments), weights, *inputs)
+            tasks.append(task if self.client is None else self.client.compute(task))
+        if merge is not None:
+            if size < BRANCHES:
+                tasks = [node(merge, tasks[i : i + BRANCHES // size]) for i in range(0, len(tasks), BRANCHES // size)]
+            tasks = [tree(tasks, lambda parts: node(merge, parts))]
+        if self.client is None:
+            tasks = dask.compute(*tasks, scheduler=self._get)
+        elif merge is not None:
+            tasks = [self.client.compute(tasks[0])]
+        for task in tasks:
+            yield from task if self.client is None else self.client.gather(task)
+
+    def _task_size(self, blocks: int) -> int:
+        """Blocks in a task, a power of 2, since each task has its price; 1 if blocks are in memory, so that none is moved."""
+        if self._threads == 0 or self.kept:
+            return 1
+        return int(2 ** np.floor(np.log2(np.clip(blocks / (TASKS_PER_THREAD * self._threads), 1, BRANCHES))))
+
+
+def _loaded(block: Any) -> Any:
+    """A block in memory."""
+    return block.loaded() if isinstance(block, RowsInParts) else block
+
+
+@cache
+def _heap() -> Any:
+    """The C library if it is glibc, told to keep large arrays out of its heap; else None."""
+    from ctypes import CDLL
+
+    library = CDLL(None) if sys.platform == "linux" else None
+    if library is None or not hasattr(library, "malloc_trim"):
+        return None
+    library.mallopt(M_MMAP_THRESHOLD, LARGE_ARRAY)
+    return library
+
+
+def _return_freed_memory() -> None:
+    """Return freed memory to the system: blocks and thetas that come and go would leave the heap full of holes."""
+    if (heap := _heap()) is not None:
+        heap.malloc_trim(0)
+
+
+def _persisted(collection: Any) -> bool:
+    from distributed import futures_of
+
+    return bool(len(futures_of(collection)) >= collection.npartitions)

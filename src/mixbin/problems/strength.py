@@ -1,0 +1,35 @@
+"""The strength of a penalty: a fixed number, or a range in which it is optimised as the continuous variable ``lam``."""
+
+from dataclasses import dataclass
+
+from numpy.typing import ArrayLike
+
+from mixbin import _validate as check
+from mixbin.sets import Box
+
+
+@dataclass(frozen=True)
+class Strength:
+    """A number above 0 that is fixed, or a pair (low, high) of them."""
+
+    bounds: float | tuple[float, float]
+
+    @property
+    def fixed(self) -> bool:
+        """Whether there is nothing to optimise."""
+        return isinstance(self.bounds, float)
+
+    def box(self, log: bool = True) -> Box:
+        """Where ``lam`` lives: shape (), or without dimensions if the strength is fixed."""
+        return Box.empty() if isinstance(self.bounds, float) else Box(*self.bounds, log=log)
+
+    def value(self, lam: ArrayLike) -> float:
+        """The strength at ``lam``, which must be empty if the strength is fixed."""
+        x = check.array("lam", lam, shape=(0,) if self.fixed else ())
+        if isinstance(self.bounds, float):
+            return self.bounds
+        return check.real("lam", float(x), low=0, open_low=True, remedy="project it on lam_set")
+
+    def lam(self, value: float) -> float | tuple[()]:
+        """The ``lam`` at which the strength is ``value``: empty if it is fixed."""
+        return () if self.fixed else value
