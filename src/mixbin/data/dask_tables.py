@@ -1,26 +1,17 @@
 """Dask arrays and dataframes as the tables of a problem: what may be passed, checked as far as possible without reading rows."""
 
-import sys
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mixbin import _validate as check
+from mixbin.data.kinds import is_dask
 from mixbin.data.parts import RowsInParts
 from mixbin.errors import InvalidInput
 
 Names = tuple[str, str]
 """The names of the arguments X and y, for messages."""
-
-
-def is_dask(value: object) -> TypeGuard[Any]:
-    """Whether a value is a Dask collection; Dask is not imported for this."""
-    if "dask" not in sys.modules:
-        return False
-    from dask import is_dask_collection
-
-    return bool(is_dask_collection(value))
 
 
 def check_dask_installed(what: str) -> None:

@@ -11,8 +11,7 @@ from mixbin import _validate as check
 from mixbin._validate import Floats
 from mixbin.data.block_rows import BlockRows, LocalBlocks, summary_of_blocks
 from mixbin.data.blocks import summary_of, triangle
-from mixbin.data.dask_blocks import DaskBlocks
-from mixbin.data.dask_tables import Names, dask_tables, is_dask
+from mixbin.data.kinds import is_dask
 from mixbin.data.rows import DenseRows, RowStore, SparseRows, summary
 from mixbin.errors import InvalidInput
 
@@ -36,6 +35,8 @@ def candidates(X: Any, y: Any, chunks: Sequence[int] | None) -> RowStore:
     if is_dask(X):
         if chunks is not None:
             raise InvalidInput(f"chunks must be None for a Dask X, got {check.shown(chunks)}; it has its own")
+        from mixbin.data.dask_blocks import DaskBlocks
+
         return BlockRows(DaskBlocks(X, y, ("X", "y")))
     if chunks is None:
         return SparseRows(X, y) if sparse.issparse(X) else DenseRows(X, y)
@@ -60,15 +61,19 @@ def validation(X_val: Any, y_val: Any, rows: RowStore) -> tuple[Floats, Floats]:
     return summary(X_val, y_val, rows.centre)
 
 
-def block_summary(X: Any, y: Any, centre: Floats, names: Names) -> tuple[Floats, Floats, int]:
+def block_summary(X: Any, y: Any, centre: Floats, names: tuple[str, str]) -> tuple[Floats, Floats, int]:
     """The mean, the R factor and the number of rows in Dask's blocks, which are not kept, or of rows in memory as one block."""
     if is_dask(X):
+        from mixbin.data.dask_blocks import DaskBlocks
+
         return summary_of_blocks(DaskBlocks(X, y, names, keep=False), centre)
     return summary_of(triangle(X, y, centre))
 
 
 def _pair(name: str, X: Any, y_name: str, y: Any) -> tuple[Any, Any]:
     if is_dask(X) or is_dask(y):
+        from mixbin.data.dask_tables import dask_tables
+
         return dask_tables(X, y, (name, y_name))
     table = _table(name, X)
     return table, _targets(y_name, y, name, table.shape[0])

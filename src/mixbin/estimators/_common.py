@@ -22,6 +22,8 @@ BASELINES: dict[str, Literal["top-k", "simple"] | None] = {"top-k": "top-k", "si
 """The methods beside penalize, and how each rounds."""
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 """The candidate rows, and the rows to validate on."""
+Candidates = tuple[NDArray[np.intp], int, Any]
+"""The candidate rows by their numbers, how many rows X has, and the problem of choosing among them."""
 
 
 def check_settings(estimator: Any, whose_rows: str = "") -> None:

@@ -6,12 +6,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixbin import _validate as check
-from mixbin._validate import Floats
-from mixbin.data.dask_tables import dask_tables
+from mixbin.data.dask_tables import dask_tables, rows_where
 from mixbin.errors import InvalidInput
+from mixbin.estimators._common import Candidates, split_rows
+from mixbin.problems import RidgeDistillation
 
 
-def note_features(estimator: Any, X: Any) -> None:
+def candidates_on_dask(estimator: Any, X: Any, y: Any, X_val: Any, y_val: Any, rng: np.random.RandomState) -> Candidates:
+    """The candidate rows, how many rows X has, and the problem; the rows themselves stay with the workers.
+
+    The same validation rows are split off as in memory, in ascending order.
+    """
+    settings = {"budget": estimator.budget, "alpha": estimator.alpha}
+    if X_val is not None:
+        problem = RidgeDistillation(X, y, X_val, y_val, **settings)
+        n_rows = problem.theta_set.size
+        candidates = np.arange(n_rows)
+    else:
+        table, targets = _known_tables(X, y)
+        n_rows = table.shape[0]
+        candidates = np.sort(split_rows(n_rows, estimator.validation_fraction, rng)[0])
+        chosen = np.zeros(n_rows, dtype=bool)
+        chosen[candidates] = True
+        train, held_out = ((rows_where(table, mask), rows_where(targets, mask)) for mask in (chosen, ~chosen))
+        problem = RidgeDistillation(*train, *held_out, **settings)
+    _note_features(estimator, X)
+    return candidates, n_rows, problem
+
+
+def predicted(estimator: Any, X: Any) -> Any:
+    """The predictions for a Dask collection, as a Dask array that is not computed yet."""
+    _check_features(estimator, X)
+    table = X.to_dask_array() if hasattr(X, "to_dask_array") else X
+    return table @ estimator.coef_.T + estimator.intercept_
+
+
+def _note_features(estimator: Any, X: Any) -> None:
     """Keep the number of the features of X and, if X has them, their names."""
     estimator.n_features_in_ = int(X.shape[1])
     names = _names(X)
@@ -21,7 +51,7 @@ def note_features(estimator: Any, X: Any) -> None:
         del estimator.feature_names_in_
 
 
-def check_features(estimator: Any, X: Any) -> None:
+def _check_features(estimator: Any, X: Any) -> None:
     """Refuse other features than those of ``fit``."""
     n, names = int(X.shape[1]), _names(X)
     if n != estimator.n_features_in_:
@@ -37,16 +67,10 @@ def _names(X: Any) -> NDArray[Any] | None:
     return np.asarray(columns, dtype=object) if columns and all(isinstance(name, str) for name in columns) else None
 
 
-def known_tables(X: Any, y: Any) -> tuple[Any, Any]:
+def _known_tables(X: Any, y: Any) -> tuple[Any, Any]:
     """X and y as Dask arrays whose blocks have known sizes; for dataframes this takes a pass."""
     table, targets = dask_tables(X, y, ("X", "y"))
     for it in (table, targets):
         if np.isnan(it.shape[0]):
             it.compute_chunk_sizes()
     return dask_tables(table, targets, ("X", "y"))
-
-
-def predicted(X: Any, coef: Floats, intercept: Any) -> Any:
-    """The predictions for a Dask collection, as a Dask array that is not computed yet."""
-    table = X.to_dask_array() if hasattr(X, "to_dask_array") else X
-    return table @ coef.T + intercept

@@ -7,13 +7,14 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mixbin._validate import Floats
-from mixbin.data.dask_tables import is_dask, rows_where
+from mixbin.data.kinds import is_dask
 from mixbin.estimators._common import (
+    Candidates,
     check_both,
     check_settings,
     choose_rows,
@@ -23,10 +24,7 @@ from mixbin.estimators._common import (
     split_rows,
     validated,
 )
-from mixbin.estimators._dask import check_features, known_tables, note_features, predicted
 from mixbin.problems import RidgeDistillation
-
-Candidates = tuple[NDArray[np.intp], int, RidgeDistillation]
 
 
 class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -158,21 +156,10 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         return candidates, n_rows, RidgeDistillation(*data, budget=self.budget, alpha=self.alpha)
 
     def _on_dask(self, X: Any, y: Any, X_val: Any, y_val: Any, rng: np.random.RandomState) -> Candidates:
-        """The same for Dask collections, whose rows stay with the workers; the same rows are split off, in ascending order."""
-        if X_val is not None:
-            problem = RidgeDistillation(X, y, X_val, y_val, budget=self.budget, alpha=self.alpha)
-            n_rows = problem.theta_set.size
-            candidates = np.arange(n_rows)
-        else:
-            table, targets = known_tables(X, y)
-            n_rows = table.shape[0]
-            candidates = np.sort(split_rows(n_rows, self.validation_fraction, rng)[0])
-            chosen = np.zeros(n_rows, dtype=bool)
-            chosen[candidates] = True
-            train, held_out = ((rows_where(table, mask), rows_where(targets, mask)) for mask in (chosen, ~chosen))
-            problem = RidgeDistillation(*train, *held_out, budget=self.budget, alpha=self.alpha)
-        note_features(self, X)
-        return candidates, n_rows, problem
+        """The same for Dask collections."""
+        from mixbin.estimators._dask import candidates_on_dask
+
+        return candidates_on_dask(self, X, y, X_val, y_val, rng)
 
     def predict(self, X: ArrayLike) -> Floats:
         """Predict the targets of rows.
@@ -189,8 +176,9 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         """
         check_is_fitted(self)
         if is_dask(X):
-            check_features(self, X)
-            return predicted(X, self.coef_, self.intercept_)  # type: ignore[no-any-return]
+            from mixbin.estimators._dask import predicted
+
+            return predicted(self, X)  # type: ignore[no-any-return]
         table = validated(self, X, accept_sparse="csr", reset=False, dtype=np.float64)
         return linear(table, self.coef_, self.intercept_)
 
