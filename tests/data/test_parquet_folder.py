@@ -1,6 +1,5 @@
 """ParquetFolder in Python: what the command does with a folder, with the same bits; and what is refused."""
 
-import doctest
 import sys
 
 import dask
@@ -10,7 +9,6 @@ import pandas as pd
 import pytest
 
 import mixbin as mb
-from mixbin.data import parquet
 
 NAMES = ["a", "b", "c", "price"]
 CHUNKS = (30, 20, 40, 30)
@@ -48,11 +46,6 @@ def path(tmp_path_factory):
 @pytest.fixture
 def folder(path):
     return mb.ParquetFolder(path / "train", target="price", ignore=["label"])
-
-
-def test_the_example_of_the_documentation():
-    assert doctest.testmod(parquet).attempted > 5
-    assert doctest.testmod(parquet).failed == 0
 
 
 def test_the_table(folder, table):
@@ -118,6 +111,8 @@ def test_saved_rows(folder, table, tmp_path):
     weights = np.linspace(0.1, 1.0, 3)
     assert folder.save_rows([1, 2, 119], tmp_path / "few", weights) == 3
     assert pd.read_parquet(tmp_path / "few")["weight"].tolist() == weights.tolist()
+    with pytest.raises(mb.InvalidInput, match=r"weights must be an array of numbers of shape \(2,\).*; give one for each"):
+        folder.save_rows([1, 2], tmp_path / "few", weights)
 
 
 @pytest.mark.slow
@@ -158,6 +153,9 @@ def test_bad_columns(path, arguments, message):
 def test_bad_folders(path, folder, tmp_path):
     with pytest.raises(mb.InvalidInput, match=r"must hold Parquet files \(.parquet, .parq, .pq\), got none"):
         mb.ParquetFolder(tmp_path, target="price")
+    for odd, complaint in ((5, "path must be the name of a folder or file, got 5"), ("a\0b", "cannot be read .*null byte")):
+        with pytest.raises(mb.InvalidInput, match=complaint):
+            mb.ParquetFolder(odd, target="price")
     with pytest.raises(mb.InvalidInput, match=r"nothing cannot be read \(No such file or directory\); check the path"):
         mb.ParquetFolder(tmp_path / "nothing", target="price")
     frame(5, 0).drop(columns="b").to_parquet(tmp_path / "short.parquet")
