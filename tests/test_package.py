@@ -53,6 +53,8 @@ def test_unknown_names_are_refused():
 @pytest.mark.parametrize(
     "module",
     [
+        "mixbin.data.parquet",
+        pytest.param("mixbin.data.workers", marks=pytest.mark.slow),
         "mixbin.problem",
         "mixbin.problems.bilevel.problem",
         "mixbin.problems.distillation.ridge",

@@ -229,9 +229,9 @@ def test_passes(made):
 @pytest.mark.slow
 def test_the_search_stays_among_fetched_rows(made, monkeypatch):
     """Few rows are fetched, and the certificate speaks of the exchanges between these."""
-    from mixbin.problems.distillation import ridge
+    from mixbin.problems.distillation import exchanges
 
-    monkeypatch.setattr(ridge, "POOL", 10)
+    monkeypatch.setattr(exchanges, "POOL", 10)
     problem = mb.RidgeDistillation(*made.dask, *made.validation, budget=20, alpha=0.01)
     result = mb.relax_and_penalize(problem, seed=0, starts=1)
     assert (result.certificate.moves_tried, result.certificate.moves_total) == (100, 20 * 180)

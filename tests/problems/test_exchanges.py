@@ -92,13 +92,13 @@ def test_an_expansion_changed_by_rows_is_that_of_the_changed_selection(targets, 
     rows = np.concatenate([off, on])
     after = theta.copy()
     after[off], after[on] = 0.0, 1.0
-    at, there = problem._expansion(theta, NO_LAM), problem._expansion(after, NO_LAM)
-    changed = at.changed(at.terms(problem._rows.take(rows, at.origin)), np.where(after[rows] == 1, 1 / 40, -1 / 40))
+    at, there = problem.expansion(theta, NO_LAM), problem.expansion(after, NO_LAM)
+    changed = at.changed(at.terms(problem.rows.take(rows, at.origin)), np.where(after[rows] == 1, 1 / 40, -1 / 40))
     assert changed.value == pytest.approx(there.value, rel=1e-9)
     np.testing.assert_allclose(changed.coef[:-1], there.coef[:-1], rtol=1e-7, atol=1e-10 * np.abs(there.coef).max())
     # The same rows seen from either: residuals, leverages and slopes do not depend on the origin.
     for name in ("residual", "slope"):
-        seen = [getattr(x.terms(problem._rows.take(np.arange(40), x.origin)), name) for x in (changed, there)]
+        seen = [getattr(x.terms(problem.rows.take(np.arange(40), x.origin)), name) for x in (changed, there)]
         np.testing.assert_allclose(*seen, rtol=1e-6, atol=1e-9 * np.abs(seen[1]).max())
 
 
@@ -106,7 +106,7 @@ def test_an_expansion_changed_by_rows_is_that_of_the_changed_selection(targets, 
 @pytest.mark.parametrize("seed", range(5))
 def test_bounds_are_below_every_change(targets, seed):
     problem, theta = make_problem(targets, seed=seed, alpha=10.0 ** (seed - 4))
-    scan = Scan(problem._rows, problem._expansion(theta, NO_LAM), theta > 0.5, 1.0 / theta.size)
+    scan = Scan(problem.rows, problem.expansion(theta, NO_LAM), theta > 0.5, 1.0 / theta.size)
     off, on = np.flatnonzero(theta == 1), np.flatnonzero(theta == 0)
     changes = scan._changes(off, on)
     bounds, block = scan.bounds.bound(off, on) / 40, scan.bounds.block_bound(off, on) / 40
@@ -126,7 +126,7 @@ def test_improve_ends_where_no_exchange_lowers_the_loss(targets, small, duplicat
     if small:
         for name, value in (
             ("scan.POOL", 2),
-            ("ridge.POOL", 2),
+            ("exchanges.POOL", 2),
             ("scan.BLOCK_ROWS", 3),
             ("scan.FIRST_SIDE", 1),
             ("scan.MANY", 3),
@@ -171,7 +171,7 @@ def test_a_run_ends_with_every_exchange_known():
 
 
 def test_too_many_exchanges_are_not_all_looked_through_and_the_certificate_says_so(monkeypatch):
-    monkeypatch.setattr("mixbin.problems.distillation.ridge.MOST_PAIRS", 1000)
+    monkeypatch.setattr("mixbin.problems.distillation.exchanges.MOST_PAIRS", 1000)
     problem, _ = make_problem(budget=20, m=80)
     result = mb.relax_and_penalize(problem, seed=0, starts=1)
     assert result.certificate.one_move_optimal is None

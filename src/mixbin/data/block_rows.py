@@ -75,7 +75,7 @@ class BlockRows:
     random_access = False
 
     def __init__(self, executor: Executor) -> None:
-        self.executor = executor
+        self.executor, self.digest, self.statistics = executor, executor.digest, executor.statistics
         self.ends = np.cumsum([part.rows for part in executor.surveys])
         self.n_rows = int(self.ends[-1])
         self.centre, self.variances = blocks.surveyed(executor.surveys)
@@ -111,14 +111,6 @@ class BlockRows:
         if found:
             out[order] = np.concatenate(found)
         return out
-
-    def digest(self) -> str:
-        """A text by which a checkpoint recognises the data."""
-        return self.executor.digest()
-
-    def statistics(self) -> Statistics:
-        """How large the blocks are, where they are, and how often they were gone through."""
-        return self.executor.statistics()
 
     def _map(self, function: Function, *arguments: Any) -> Iterator[Any]:
         return self.executor.map(function, [arguments] * len(self.ends))

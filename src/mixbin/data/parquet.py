@@ -89,6 +89,8 @@ class ParquetFolder:
         like: "ParquetFolder | None" = None,
     ) -> None:
         check_dask_installed("a folder of Parquet files")
+        if not isinstance(path, (str, Path)):
+            raise check.fail("path", path, "the name of a folder or file")
         if (target is None) == (like is None):
             raise check.fail(self._target_word, target, "a column, or None with like", "give one of target and like")
         if isinstance(ignore, (str, bytes)) or not np.iterable(ignore):
@@ -119,15 +121,12 @@ class ParquetFolder:
         """Every file must have the features and the target, as numbers."""
         for file, schema in zip(self.files, self._schemas, strict=True):
             if lost := [name for name in (*self.features, self.target) if name not in schema.names]:
-                raise InvalidInput(
-                    f"{file} must have the columns of {first}, but lacks {listed(lost)}; add what is missing or take the file out"
-                )
+                must, remedy = f"{file} must have the columns of {first}", "add what is missing or take the file out"
+                raise InvalidInput(f"{must}, but lacks {listed(lost)}; {remedy}")
             for name in (*self.features, self.target):
                 if not tables.holds_numbers(kind := schema.field(name).type):
-                    raise InvalidInput(
-                        f"column {name!r} of {file} must hold numbers, got the type {kind}; "
-                        f"leave the column out with {self._ignore_word} {name!r}, or write the file anew"
-                    )
+                    must, remedy = f"column {name!r} of {file} must hold numbers", f"with {self._ignore_word} {name!r}"
+                    raise InvalidInput(f"{must}, got the type {kind}; leave the column out {remedy}, or write the file anew")
 
     @cached_property
     def pieces(self) -> list[Piece]:
@@ -164,23 +163,16 @@ class ParquetFolder:
         names = [*self.features, self.target]
         single = all(str(schema.field(name).type) == "float" for schema in self._schemas for name in names)
         dtype = np.dtype(np.float32 if single else np.float64)
-        name = f"parquet-{tokenize(self._token(), names, dtype)}-{which}"
-        block = delayed(read, pure=True, traverse=False)
-        return da.concatenate(
-            [
-                da.from_delayed(block(piece, columns, dtype, dask_key_name=f"{name}-{i}"), (piece.rows, *width), dtype=dtype)
-                for i, piece in enumerate(self.pieces)
-            ]
-        )
-
-    def _token(self) -> str:
-        """The table is recognised by the names, sizes and times of its files, which are not read for it."""
-        from dask.base import tokenize
-
-        stats = [file.stat() for file in self.files]
+        # The table is recognised by the names, sizes and times of its files, which are not read for it.
         relative = [str(file.relative_to(self.path)) if self.path.is_dir() else file.name for file in self.files]
-        rows = [data.num_rows for data in self._metadata]
-        return str(tokenize(relative, [(it.st_size, it.st_mtime_ns) for it in stats], rows))
+        times = [(it.st_size, it.st_mtime_ns) for it in (file.stat() for file in self.files)]
+        files = str(tokenize(relative, times, [data.num_rows for data in self._metadata]))
+        name = f"parquet-{tokenize(files, names, dtype)}-{which}"
+        block, blocks = delayed(read, pure=True, traverse=False), []
+        for i, piece in enumerate(self.pieces):
+            rows = block(piece, columns, dtype, dask_key_name=f"{name}-{i}")
+            blocks.append(da.from_delayed(rows, (piece.rows, *width), dtype=dtype))
+        return da.concatenate(blocks)
 
     def save_rows(self, rows: ArrayLike, folder: str | Path, weights: Floats | None = None) -> int:
         """Write some rows as Parquet files: all their columns, after the file and the number that each row has there.
@@ -190,7 +182,7 @@ class ParquetFolder:
         rows : bool array of shape (rows,), or int array in ascending order
             Which rows, such as ``support_`` of a fitted estimator.
         folder : str or Path
-            Where the workers write a part file for each block with such rows; made if it does not exist.
+            Where the workers write a part file for each block with such rows, replacing files of the same names.
         weights : array, optional
             The weight of each written row, for a column of that name.
 
@@ -211,6 +203,8 @@ class ParquetFolder:
             raise check.fail("rows", wanted, "a bool array, or row numbers in ascending order", "pass np.unique of them")
         elif wanted.size and not (wanted[0] >= 0 and wanted[-1] < len(self)):
             raise check.fail("rows", wanted, f"row numbers from 0 to {len(self) - 1}")
+        if weights is not None:
+            weights = check.array("weights", weights, shape=wanted.shape, remedy="give one for each of these rows")
         out = Path(folder)
         out.mkdir(parents=True, exist_ok=True)
         write = dask.delayed(write_rows, pure=False, traverse=False)
@@ -231,8 +225,10 @@ def _parquet_files(path: Path) -> list[Path]:
     """The Parquet files in a folder, without hidden ones, or the single one that was named."""
     try:
         check_regular(path)
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be read ({error.strerror}); check the path") from None
+    except (OSError, ValueError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(f"{path} cannot be read ({getattr(error, 'strerror', error)}); check the path") from None
     if not path.is_dir():
         return [path]
     found = [it for it in path.rglob("*") if it.suffix in SUFFIXES and it.is_file()]

@@ -1,7 +1,7 @@
 """Tables of numbers from files as people have them: CSV with or without a header, plain, gzipped or alone in a zip, and Parquet.
 
-What is not a number is refused with its column, its row and the remedy; rows are counted from 0, the header left out. A CSV is
-kept as text beside its numbers, so that rows can be given back as they were.
+A value that is no number is refused with its column, its row and the remedy; rows are counted from 0, without the header. The
+text of a CSV is kept beside its numbers, so that rows can be written as they were.
 """
 
 import codecs
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MISSING = {"", "?", "na", "n/a", "nan", "null", "none"}
-"""What people write where there is no value, in small letters."""
+"""What people write for a missing value, in small letters."""
 VALIDATION_FRACTION = 0.2
 """The share of the rows that is split off unless another is given."""
 PANDAS_INDEX = r"__index_level_\d+__"
@@ -35,7 +35,7 @@ PANDAS_INDEX = r"__index_level_\d+__"
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """One file, its values still as they are there."""
+    """The values of one file as they are written there."""
 
     file: Path
     named: bool
@@ -74,9 +74,8 @@ class Table:
             raise InvalidInput(f"{both}, got {predicted!r} for both; leave out {words[1]} {predicted!r}")
         features = [name for name in self.names if name != predicted and name not in ignored]
         if not features:
-            raise InvalidInput(
-                f"{self.file} must have a column to predict {predicted!r} from, got none; add columns or ignore fewer"
-            )
+            must = f"{self.file} must have a column to predict {predicted!r} from"
+            raise InvalidInput(f"{must}, got none; add columns or ignore fewer")
         return features, predicted
 
     def numbers(self, columns: Sequence[str]) -> Floats:
@@ -103,9 +102,8 @@ class Table:
         if wrong.size and np.isnan(numbers[wrong[0]]):
             raise self._missing(name, int(wrong[0]))
         if wrong.size:
-            raise InvalidInput(
-                f"column {name!r} of {self.file} is not finite in row {wrong[0]}; replace the value or remove that row"
-            )
+            where = f"column {name!r} of {self.file} is not finite in row {wrong[0]}"
+            raise InvalidInput(f"{where}; replace the value or remove that row")
         return numbers
 
     def _typed(self, name: str, values: "pa.ChunkedArray") -> Floats:
@@ -124,7 +122,7 @@ class Table:
             return np.asarray(compute.cast(compute.utf8_trim_whitespace(values), pa.float64()).to_numpy())
         except pa.ArrowInvalid:
             pass
-        # Slowly, one by one: there is a value to complain about, or a way of writing numbers that only Python reads.
+        # Slowly, one by one: there is a value to refuse, or a number in a form that only Python reads.
         texts = values.to_pylist()
         for row, text in enumerate(texts):
             if text.strip().lower() in MISSING:
@@ -169,12 +167,7 @@ def read(file: Path, header: bool | None = None) -> Table:
 
 def read_each(files: Sequence[Path], like: Table, columns: Sequence[str], header: bool | None = None) -> list[Table]:
     """Several files, each with the columns of ``like``."""
-    several = []
-    for file in files:
-        table = read(file, header)
-        _check_columns(table, like, columns)
-        several.append(table)
-    return several
+    return [_with_columns(read(file, header), like, columns) for file in files]
 
 
 def read_all(files: Sequence[Path], like: Table, columns: Sequence[str], header: bool | None = None) -> Floats:
@@ -193,24 +186,20 @@ def split(
     return np.sort(train), np.sort(validation)
 
 
-def _check_columns(table: Table, like: Table, columns: Sequence[str]) -> None:
-    """Columns that were ignored in ``like`` may be there or not; all others must be the same, in any order."""
+def _with_columns(table: Table, like: Table, columns: Sequence[str]) -> Table:
+    """The table, if it has the columns of ``like`` in any order; columns that were ignored there may be missing here."""
+    must = f"{table.file} must have the columns of {like.file}, but"
     if table.named != like.named:
         has, lacks = (like.file, table.file) if like.named else (table.file, like.file)
-        raise InvalidInput(
-            f"{table.file} must have the columns of {like.file}, but {has} has a header and {lacks} has none; "
-            "give both a header, or tell with --header or --no-header what the first rows are"
-        )
-    if not table.named and len(table.names) != len(like.names):
-        raise InvalidInput(
-            f"{table.file} must have the {len(like.names)} columns of {like.file}, got {len(table.names)}; write both alike"
-        )
+        remedy = "give both a header, or tell with --header or --no-header what the first rows are"
+        raise InvalidInput(f"{must} {has} has a header and {lacks} has none; {remedy}")
+    if not table.named and (n := len(like.names)) != len(table.names):
+        raise InvalidInput(f"{table.file} must have the {n} columns of {like.file}, got {len(table.names)}; write both alike")
     if lost := [name for name in columns if name not in table.names]:
-        raise InvalidInput(f"{table.file} must have the columns of {like.file}, but lacks {listed(lost)}; add what is missing")
+        raise InvalidInput(f"{must} lacks {listed(lost)}; add what is missing")
     if more := [name for name in table.names if name not in like.names]:
-        raise InvalidInput(
-            f"{table.file} must have the columns of {like.file}, but also has {listed(more)}; remove what is not in both"
-        )
+        raise InvalidInput(f"{must} also has {listed(more)}; remove what is not in both")
+    return table
 
 
 def holds_numbers(kind: "pa.DataType") -> bool:
@@ -265,29 +254,20 @@ def _first_cells(file: Path, line: str) -> tuple[list[str], str]:
     """The cells of the first row, and what stands between them."""
     if not line.strip():
         raise InvalidInput(f"{file} must hold rows of numbers, got an empty file; check the file")
-    separator = _separator(line)
+    # The comma, unless there is a tab or a semicolon (which goes with decimal commas) outside of quotes.
+    bare = re.sub(r'"[^"]*"', "", line)
+    separator = next((sign for sign in "\t;" if sign in bare), ",")
+    cells: list[str] = []
     try:
         cells = next(csv.reader([line], delimiter=separator))
-        if _open_quote(line, separator):
-            raise csv.Error("a quote is opened and not closed")
-    except csv.Error as error:
-        raise InvalidInput(f"the first row of {file} cannot be read as CSV ({error}); mend that row") from None
-    return [cell.strip() for cell in cells], separator
-
-
-def _open_quote(line: str, separator: str) -> bool:
-    """Whether the last cell of a row has no end."""
-    try:
+        # Strictly, to see whether a quote is opened and not closed; its other complaints do not matter.
         next(csv.reader([line], delimiter=separator, strict=True))
     except csv.Error as error:
-        return "unexpected end of data" in str(error)
-    return False
-
-
-def _separator(line: str) -> str:
-    """The comma, unless there is a tab or a semicolon (which goes with decimal commas) outside of quotes."""
-    bare = re.sub(r'"[^"]*"', "", line)
-    return next((sign for sign in "\t;" if sign in bare), ",")
+        unclosed = "unexpected end of data" in str(error)
+        if unclosed or not cells:
+            reason = "a quote is opened and not closed" if unclosed else error
+            raise InvalidInput(f"the first row of {file} cannot be read as CSV ({reason}); mend that row") from None
+    return [cell.strip() for cell in cells], separator
 
 
 def _parsed(file: Path, text: bytes, names: list[str], separator: str, skip: int) -> "pa.Table":
@@ -303,18 +283,16 @@ def _parsed(file: Path, text: bytes, names: list[str], separator: str, skip: int
         wrong.append(row)
         return "error"
 
+    as_text = pacsv.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False, quoted_strings_can_be_null=False
+    )
+
     def parse(threads: bool) -> "pa.Table":
-        return pacsv.read_csv(
-            io.BytesIO(text),
-            # Names are given, so pyarrow must be told to pass over the row that has them.
-            read_options=pacsv.ReadOptions(
-                column_names=names, skip_rows_after_names=skip, use_threads=threads, block_size=None if threads else whole
-            ),
-            parse_options=pacsv.ParseOptions(delimiter=separator, invalid_row_handler=None if threads else note),
-            convert_options=pacsv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False, quoted_strings_can_be_null=False
-            ),
-        )
+        # Names are given, so pyarrow must be told to skip the row that has them.
+        rows = {"column_names": names, "skip_rows_after_names": skip, "block_size": None if threads else whole}
+        reading = pacsv.ReadOptions(use_threads=threads, **rows)
+        parsing = pacsv.ParseOptions(delimiter=separator, invalid_row_handler=None if threads else note)
+        return pacsv.read_csv(io.BytesIO(text), reading, parsing, as_text)
 
     try:
         return parse(threads=True)
@@ -329,9 +307,8 @@ def _parsed(file: Path, text: bytes, names: list[str], separator: str, skip: int
             raise InvalidInput(f"{file} cannot be read as CSV ({first_line(error)}); save it as CSV in UTF-8") from None
         row = wrong[0]
         where = f" in row {row.number - 1 - skip}" if row.number is not None else ""
-        raise InvalidInput(
-            f"{file} must have {row.expected_columns} columns in every row, got {row.actual_columns}{where}; mend that row"
-        ) from None
+        must = f"{file} must have {row.expected_columns} columns in every row"
+        raise InvalidInput(f"{must}, got {row.actual_columns}{where}; mend that row") from None
 
 
 def _check_utf8(file: Path, text: bytes) -> None:

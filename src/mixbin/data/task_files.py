@@ -5,17 +5,16 @@ Archives are never unpickled. What cannot be used is refused with the file, the 
 
 import lzma
 import math
-import tokenize
 import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mixbin import _validate as check
+from mixbin._archive import BROKEN
 from mixbin._validate import Floats, listed
 from mixbin.data import tables
 from mixbin.data.tasks import TaskData, Tasks, numbered, stacked
@@ -23,23 +22,10 @@ from mixbin.data.unpacking import MOST_TIMES, check_regular, check_utf8, countin
 from mixbin.errors import InvalidInput
 
 ENDINGS = (".csv", ".csv.gz", ".tsv", ".parquet")
-"""Of the tables in a folder."""
+"""How the names of the tables in a folder end."""
 PARTS = {"_val": "validation", "_test": "test"}
-"""What is added to the name of a task, and the rows that are meant."""
+"""What is added to the name of a task, and the rows that such a file holds."""
 ARRAYS = ("X", "y", "X_val", "y_val", "X_test", "y_test", "feature_names", "theta", "labels", "coef")
-BROKEN = (
-    EOFError,
-    LookupError,
-    RuntimeError,  # members that are encrypted, or packed in a way that Python does not know
-    SyntaxError,
-    TypeError,
-    ValueError,
-    lzma.LZMAError,
-    tokenize.TokenError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
-"""What zipfile and NumPy raise on bytes that are no archive of arrays."""
 LEAST_TASKS = "one task cannot show which features belong together"
 
 
@@ -86,14 +72,14 @@ def _arrays(file: Path) -> dict[str, NDArray[Any]]:
                 return {name: _plain(file, archive, name, members[name]) for name in ARRAYS if name in members}
     except OSError as error:
         raise InvalidInput(f"{file} cannot be read ({error.strerror or error}); check the path and the file") from None
-    except BROKEN as error:
+    except (*BROKEN, lzma.LZMAError) as error:
         if isinstance(error, InvalidInput):
             raise
         raise InvalidInput(f"{file} must be a NumPy archive (.npz) or a folder of CSV files, got neither; {remedy}") from None
 
 
 def _check_names(file: Path, there: Sequence[str]) -> None:
-    """The necessary ones are there, and none looks like data and is not used."""
+    """Refuse an archive without X or y, or with an array whose name looks like data but is not used."""
     if missing := [name for name in ("X", "y") if name not in there]:
         has = f"it has {listed(there)}" if there else "it is empty"
         raise InvalidInput(f"{file} must hold the arrays X and y, but lacks {' and '.join(missing)}; {has}; name them so")
@@ -104,7 +90,7 @@ def _check_names(file: Path, there: Sequence[str]) -> None:
 
 
 def _plain(file: Path, archive: zipfile.ZipFile, name: str, info: zipfile.ZipInfo) -> NDArray[Any]:
-    """One array, of which no more is made than its member holds."""
+    """One array; its header is checked before memory is taken for it."""
     if info.file_size > most_bytes(info.compress_size):
         raise InvalidInput(
             f"{name} of {file} must unpack to at most {MOST_TIMES} times its size, got {info.file_size:,} bytes from "
@@ -112,7 +98,10 @@ def _plain(file: Path, archive: zipfile.ZipFile, name: str, info: zipfile.ZipInf
         )
     try:
         with archive.open(info.filename) as member:
-            shape, dtype = _declared(member)
+            version = np.lib.format.read_magic(member)
+            # The third version differs in the names of fields only, and arrays with fields are not used here.
+            header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, _, dtype = header(member)
         if dtype.hasobject:
             raise InvalidInput(
                 f"{name} of {file} must be a plain array, got pickled objects, which are not read; save it as one array of "
@@ -122,23 +111,14 @@ def _plain(file: Path, archive: zipfile.ZipFile, name: str, info: zipfile.ZipInf
             raise ValueError(f"it says to have the shape {shape}, which {info.file_size:,} bytes cannot hold")
         with archive.open(info.filename) as member:
             return np.asarray(np.lib.format.read_array(member, allow_pickle=False))
-    except BROKEN as error:
+    except (*BROKEN, lzma.LZMAError) as error:
         if isinstance(error, InvalidInput):
             raise
         raise InvalidInput(f"{name} of {file} cannot be read ({first_line(error)}); save it as one array of numbers") from None
 
 
-def _declared(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """The shape and the type that an array in an archive says it has."""
-    version = np.lib.format.read_magic(member)
-    # Names of fields in UTF-8 are all that the third version has more, and arrays with fields are not used here.
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(member)
-    return shape, dtype
-
-
 def _pair(file: Path, arrays: dict[str, NDArray[Any]], part: str) -> tuple[Floats, Floats]:
-    """Columns and targets of one part, of shapes that go together."""
+    """X and y of one part, with shapes that fit each other."""
     X_name, y_name = f"X{part}", f"y{part}"
     for name, other in ((X_name, y_name), (y_name, X_name)):
         if name not in arrays:
@@ -169,7 +149,7 @@ def _feature_names(file: Path, arrays: dict[str, NDArray[Any]], n_features: int)
 
 
 def _labels(file: Path, arrays: dict[str, NDArray[Any]], n_features: int) -> NDArray[np.intp] | None:
-    """The true groups, from labels or theta; where both are there they must say the same."""
+    """The true groups, from labels or theta; if both are given, they must say the same."""
     found: list[NDArray[np.intp]] = []
     if "theta" in arrays:
         theta = arrays["theta"]
@@ -192,7 +172,7 @@ def _labels(file: Path, arrays: dict[str, NDArray[Any]], n_features: int) -> NDA
 def read_folder(folder: Path, target: str, ignore: Sequence[str], header: bool | None) -> TaskData:
     """A table per task, all with the same columns; NAME_val and NAME_test hold the other rows of the task NAME."""
     files = _files(folder)
-    names = [name for name in files if not _owner(name, files)]
+    names = [name for name in files if not _ending(name)]
     if len(names) < 2:
         raise InvalidInput(f"{folder} must hold the files of two tasks or more, got {len(names)}; {LEAST_TASKS}")
     first = tables.read(files[names[0]], header)
@@ -205,10 +185,8 @@ def read_folder(folder: Path, target: str, ignore: Sequence[str], header: bool |
         read += [tables.read_all([files[name + ending]], first, columns, header) for name in rest]
         return stacked([it[:, :-1] for it in read], [it[:, -1] for it in read])
 
-    given = [ending for ending in PARTS if _all_or_none(folder, names, files, ending)]
-    train, validation, test = (part(it) if it in ("", *given) else None for it in ("", "_val", "_test"))
-    assert train is not None
-    return TaskData(names, features, train, validation, test)
+    given = {ending: part(ending) if _all_or_none(folder, names, files, ending) else None for ending in PARTS}
+    return TaskData(names, features, part(""), given["_val"], given["_test"])
 
 
 def _files(folder: Path) -> dict[str, Path]:
@@ -226,8 +204,7 @@ def _files(folder: Path) -> dict[str, Path]:
     if not files:
         raise InvalidInput(f"{folder} must hold a CSV file per task, got none; name the folder with the files themselves")
     for name in files:
-        if (ending := _ending(name)) and not _owner(name, files):
-            task = name.removesuffix(ending)
+        if (ending := _ending(name)) and (task := name.removesuffix(ending)) not in files:
             raise InvalidInput(
                 f"{files[name]} has {PARTS[ending]} rows of a task {task!r} that is not there; add {task}.csv or rename the file"
             )
@@ -235,13 +212,8 @@ def _files(folder: Path) -> dict[str, Path]:
 
 
 def _ending(name: str) -> str | None:
+    """What tells that a file has the validation or test rows of another."""
     return next((it for it in PARTS if name.endswith(it)), None)
-
-
-def _owner(name: str, files: dict[str, Path]) -> bool:
-    """Whether the file has the validation or test rows of another."""
-    ending = _ending(name)
-    return ending is not None and name.removesuffix(ending) in files
 
 
 def _all_or_none(folder: Path, names: Sequence[str], files: dict[str, Path], ending: str) -> bool:

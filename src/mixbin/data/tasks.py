@@ -138,21 +138,15 @@ def packed(X_name: str, X: Any, y_name: str, y: Any) -> Tasks:
     tables = _entries(X_name, X, 2, "(tasks, rows, features)", "table")
     targets = _entries(y_name, y, 1, "(tasks, rows)", "vector of targets")
     if len(targets) != len(tables):
-        raise InvalidInput(
-            f"{y_name} must have the tasks of {X_name}, got {len(targets)} tasks against {len(tables)}; "
-            "give every task its targets"
-        )
+        got = f"{len(targets)} tasks against {len(tables)}"
+        raise InvalidInput(f"{y_name} must have the tasks of {X_name}, got {got}; give every task its targets")
     for t, (table, target) in enumerate(zip(tables, targets, strict=True)):
         if table.shape[1] != tables[0].shape[1]:
-            raise InvalidInput(
-                f"{X_name}[{t}] must have the features of {X_name}[0], "
-                f"got {table.shape[1]} columns against {tables[0].shape[1]}; "
-                "all tasks share the features"
-            )
+            got = f"{table.shape[1]} columns against {tables[0].shape[1]}"
+            raise InvalidInput(f"{X_name}[{t}] must have the features of {X_name}[0], got {got}; all tasks share the features")
         if len(target) != len(table):
-            raise InvalidInput(
-                f"{y_name}[{t}] must have one target per row of {X_name}[{t}], got {len(target)} targets for {len(table)} rows"
-            )
+            got = f"{len(target)} targets for {len(table)} rows"
+            raise InvalidInput(f"{y_name}[{t}] must have one target per row of {X_name}[{t}], got {got}")
     tasks = stacked(tables, targets)
     with np.errstate(over="ignore"):
         for name, a in ((X_name, tasks.X), (y_name, tasks.y)):
@@ -163,10 +157,8 @@ def packed(X_name: str, X: Any, y_name: str, y: Any) -> Tasks:
 
 def _entries(name: str, value: Any, ndim: int, shape: str, kind: str) -> list[Floats]:
     """One finite array per task, with rows (and columns)."""
-    must, remedy = (
-        f"an array of shape {shape} or a list with one {kind} per task",
-        "give at least one row and one feature per task",
-    )
+    must = f"an array of shape {shape} or a list with one {kind} per task"
+    remedy = "give at least one row and one feature per task"
     if isinstance(value, np.ndarray) and value.dtype != object:
         if value.ndim != ndim + 1:
             raise check.fail(name, value, must)

@@ -88,9 +88,8 @@ def _table(name: str, value: Any) -> Any:
     else:
         table = check.array(name, value, keep_single=True)
     if table.ndim != 2 or 0 in table.shape:
-        raise check.fail(
-            name, value, "a table of shape (rows, columns), neither of them 0", "reshape it or check how it was read"
-        )
+        must = "a table of shape (rows, columns), neither of them 0"
+        raise check.fail(name, value, must, "reshape it or check how it was read")
     return table
 
 

@@ -35,13 +35,19 @@ def local_workers(workers: int | None = None, memory_limit: str | None = None, t
     --------
     ParquetFolder : A table that workers read block by block.
 
+    Notes
+    -----
+    In a script this belongs below ``if __name__ == "__main__":``, since the workers import the script.
+
     Examples
     --------
-    In a script, below ``if __name__ == "__main__":``, since the workers import the script::
-
-        with mb.local_workers(2, memory_limit="2GB"):
-            folder = mb.ParquetFolder("train", target="price")
-            model = mb.DistillationRegressor(budget=0.01).fit(folder.X, folder.y)
+    >>> import dask.array as da, numpy as np, mixbin as mb
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = da.from_array(rng.normal(size=(90, 3)), chunks=(30, -1)), da.from_array(rng.normal(size=90), chunks=30)
+    >>> with mb.local_workers(1, memory_limit="1GB"):
+    ...     problem = mb.RidgeDistillation(X, y, X, y, budget=9, alpha=0.1)
+    ...     problem.rows.statistics().n_workers
+    1
     """
     check_dask_installed("a local worker")
     import dask

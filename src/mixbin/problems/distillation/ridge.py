@@ -14,14 +14,12 @@ from scipy.linalg import cho_solve
 from mixbin import _validate as check
 from mixbin._digest import digest
 from mixbin._validate import Floats
-from mixbin.data.rows import FetchedRows, RowStore
+from mixbin.data.rows import RowStore
 from mixbin.data.training_and_validation import candidates, checked, validation
 from mixbin.errors import DivergedError, InvalidInput
 from mixbin.problem import Evaluation, Improved, Indices, Warm
-from mixbin.problems.distillation.descent import descend, lowest
-from mixbin.problems.distillation.exchange import exchange_changes
+from mixbin.problems.distillation.exchanges import ExchangeSearch
 from mixbin.problems.distillation.expansion import Expansion
-from mixbin.problems.distillation.scan import POOL, Scan
 from mixbin.problems.strength import Strength
 from mixbin.sets import Budget
 from mixbin.sets.budget import resolve_budget
@@ -32,15 +30,6 @@ LARGEST_SQUARE = 1e120
 """Gradients are products of squares of columns, and are squared once more by solvers."""
 LARGEST_WEIGHT = 1e100
 """Weights are at most 1; far beyond, their sums overflow."""
-MOST_PAIRS = 10**9
-"""More exchanges than this are not all looked through: proving that none is left would take far longer than all before it."""
-FEW = 50
-"""Where no more exchanges than this were found there, all exchanges are looked through."""
-EXCHANGES = 500
-"""Exchanges made in one call: a run can be stopped, shown and kept in between."""
-
-UNDISTINGUISHED = np.errstate(over="ignore", invalid="ignore")
-"""Where nothing but a tiny alpha tells rows apart, exchanges overflow; such an exchange is never made."""
 
 
 class _Weighted(NamedTuple):
@@ -161,63 +150,27 @@ class RidgeDistillation:
         grad_theta, grad_lam = self._gradients(fit, missed, missed_mean) if gradient else (None, None)
         return Evaluation(value, grad_theta, grad_lam, info={"rows": float(fit.rows)})
 
-    @UNDISTINGUISHED
     def evaluate_moves(self, theta: Floats, lam: Floats, off: Indices, on: Indices, *, warm: Warm | None = None) -> Floats:
         """J after each exchange of a selected row for another, exactly, from one fit (see ``exchange``)."""
-        at = self._expansion(theta, lam)
-        change = self._changes(at, off, on)
-        return at.value + np.where(np.isfinite(change), change, np.inf)
+        return ExchangeSearch(self).evaluate_moves(theta, lam, off, on)
+
+    def best_move(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[int, int, float] | None:
+        """The best of all exchanges (see ``scan``): the row to take out, the row to put in, and J afterwards.
+
+        None for rows in blocks, where that would take many passes.
+        """
+        return ExchangeSearch(self).best_move(theta, lam)
+
+    def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> Improved:
+        """A selection reached by exchanges that each lower J (see ``exchanges``)."""
+        return ExchangeSearch(self).improve(theta, lam)
 
     @property
     def rows(self) -> RowStore:
         """The store of the candidate rows; ``rows.statistics()`` says how large they are, where, and how often they were read."""
         return self._rows
 
-    @UNDISTINGUISHED
-    def best_move(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[int, int, float] | None:
-        """The best of all exchanges (see ``scan``): the row to take out, the row to put in, and J afterwards.
-
-        None for rows in blocks, where that would take many passes.
-        """
-        at, chosen = self._expansion(theta, lam), theta > 0.5
-        if chosen.all():
-            return -1, -1, np.inf
-        if not self._rows.random_access:
-            return None
-        best = Scan(self._rows, at, chosen, 1.0 / self._rows.n_rows).best()
-        return best.off, best.on, at.value + best.change
-
-    @UNDISTINGUISHED
-    def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> Improved:
-        """A selection reached by exchanges that each lower J, all known once none is left.
-
-        First exchanges among the rows that promise most (see ``descent``); once these are few, anywhere
-        (see ``scan``), unless there are more than a thousand million: then the search ends where it finds no more.
-        Rows in blocks are not at hand: the search stays among those that promise most, and so does what is known at its end.
-        """
-        grad = self.evaluate(theta, lam).grad_theta
-        assert grad is not None
-        at, chosen = self._expansion(theta, lam), theta > 0.5
-        if chosen.all():
-            return Improved(chosen)
-        pool = np.concatenate([lowest(np.flatnonzero(chosen), -grad, POOL), lowest(np.flatnonzero(~chosen), grad, POOL)])
-        weight, near = 1.0 / self._rows.n_rows, self._rows.take(pool, at.origin)
-        if not self._rows.random_access:
-            scan = Scan(FetchedRows(near, at.origin), at, chosen[pool], weight)
-            best_change = scan.settle(EXCHANGES)
-            chosen[pool] = scan.chosen
-            among = int(np.count_nonzero(scan.chosen)) * int(np.count_nonzero(~scan.chosen))
-            return Improved(chosen, 0 if np.isnan(best_change) else among, best_change)
-        after = descend(at, near, chosen[pool], weight, EXCHANGES)
-        made = np.count_nonzero(after != chosen[pool]) // 2
-        chosen[pool] = after
-        if made > FEW or self.theta_set.n_moves(chosen) > MOST_PAIRS:
-            return Improved(chosen)
-        scan = Scan(self._rows, self._expansion(chosen, lam), chosen, weight)
-        best_change = scan.settle(EXCHANGES)
-        return Improved(scan.chosen, 0 if np.isnan(best_change) else self.theta_set.n_moves(scan.chosen), best_change)
-
-    def _expansion(self, theta: ArrayLike, lam: ArrayLike) -> Expansion:
+    def expansion(self, theta: ArrayLike, lam: ArrayLike) -> Expansion:
         """What exchanges need to know of the current selection, in coordinates centred on its weighted mean."""
         fit = self._trained(theta, lam)
         d, e = self.n_features, len(fit.K)
@@ -232,17 +185,6 @@ class RidgeDistillation:
         root = np.vstack([np.hstack([self._R[:, :d], np.zeros((len(self._R), 1))]), np.append(shift, 1.0)])
         coef = np.vstack([-fit.K[:, :d].T, np.zeros((1, e))])
         return Expansion(fit.mean, coef, value, P, root.T @ root, -root.T @ np.vstack([missed, missed_mean]))
-
-    def _changes(self, at: Expansion, off: Indices, on: Indices) -> Floats:
-        """The change of J by each exchange."""
-        terms = []
-        for side in (off, on):
-            rows, place = np.unique(side[side >= 0], return_inverse=True)
-            index = np.full(side.size, len(rows))
-            index[side >= 0] = place
-            terms.append((at.terms(self._rows.take(rows, at.origin), none=True), index))
-        (out, i), (into, j) = terms
-        return exchange_changes(out, into, i, j, at.H, 1.0 / self._rows.n_rows)
 
     def model(self, theta: ArrayLike, lam: ArrayLike = ()) -> tuple[Floats, Floats | float]:
         """The ridge regression trained with (theta, lam).
