@@ -75,6 +75,7 @@ _PACKAGES = (
     "result",
     "sets",
     "solvers",
+    "testing",
 )
 
 __all__ = [*_HOME, "__version__"]
