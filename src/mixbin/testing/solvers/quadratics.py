@@ -61,6 +61,7 @@ def quadratic_sum(
 CONVEX: dict[str, Callable[[int], Problem]] = {
     "a convex quadratic on a hypercube": lambda seed: quadratic_sum(Hypercube(12), seed, "convex"),
     "a convex quadratic on a budget, with lam": lambda seed: quadratic_sum(Budget(15, 4), seed, "strong", n_lam=2),
+    "a convex quadratic on a knapsack": lambda seed: quadratic_sum(Knapsack(np.arange(1.0, 9.0), 9.5), seed, "strong"),
 }
 """Problems whose stationary points are their minima, by name and from a seed."""
 QUADRATICS = CONVEX | {

@@ -82,4 +82,4 @@ def check_solver(
             for name, made in CONVEX.items():
                 check_stationary(Trial(subject, name, made(draw), np.inf, draw), convex_steps, convex_tol)
     check_cliff(subject, steps)
-    check_resumes(subject, QUADRATICS["an indefinite quadratic on a knapsack, with lam"](seed), solver)
+    check_resumes(subject, QUADRATICS["a convex quadratic on a budget, with lam"](seed), solver)
