@@ -63,7 +63,7 @@ NEEDS = {"mixbin.problems.bilevel.problem": "jax"}
 """Extras that examples cannot do without."""
 
 
-@pytest.mark.parametrize("module", modules_with_examples())
+@pytest.mark.parametrize("module", list(modules_with_examples()))
 def test_docstring_examples(module):
     if module in NEEDS:
         pytest.importorskip(NEEDS[module])

@@ -268,6 +268,43 @@ def test_the_input_of_a_wrong_slope_is_shown():
         assert f"input     {name} = " in str(caught.value)
 
 
+class Counted(dict):
+    """A warm state with a count that is no array."""
+
+    count = 0
+
+
+class Hiding(Fit):
+    """Its gradients depend on a count that is handed on with the warm state, but that no checkpoint holds."""
+
+    def evaluate(self, theta, lam, *, warm=None, gradient=True):
+        got, after = Fit.evaluate(self, theta, lam), Counted(sums=self.A @ theta)
+        after.count = getattr(warm, "count", 0) + 1
+        factor = 1 - 0.01 * min(after.count - 1, 50)
+        return got._replace(grad_theta=factor * got.grad_theta, grad_lam=factor * got.grad_lam, warm=after)
+
+
+class Stuck(Fit):
+    """Cannot be evaluated at some of the points that only a run comes to."""
+
+    def evaluate(self, theta, lam, *, warm=None, gradient=True):
+        if np.all((theta == 0) | (theta == 1)) and warm is not None and lam != self.lam_set.start():
+            raise RuntimeError("no model")
+        return Fit.evaluate(self, theta, lam)
+
+
+def test_a_run_that_does_not_go_on_as_it_was():
+    with pytest.raises(ConformanceError, match=r"Hiding must go on from a checkpoint to the same \w+") as caught:
+        check_problem(Hiding(), trials=1)
+    assert "stopped after step = " in str(caught.value)
+
+
+def test_a_run_that_does_not_come_through():
+    with pytest.raises(ConformanceError, match="RuntimeError: no model") as caught:
+        check_problem(Stuck(), trials=1, value_tol=None)
+    assert "Stuck must get through a run of relax_and_penalize" in str(caught.value)
+
+
 def test_fingerprints_of_different_problems():
     with pytest.raises(ConformanceError, match="fingerprint must differ from that of Fit number 2 of others"):
         check_problem(Fit(), trials=1, others=[Fit(seed=1), Fit()])

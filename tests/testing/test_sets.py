@@ -21,9 +21,9 @@ def test_more_trials_and_other_seeds():
         check_set(AtLeast(7, 3), seed=seed, trials=40)
 
 
-def replaced(method, function):
-    """AtLeast(6, 2) with another method; the function sees the set and the arguments."""
-    return type("Wrong", (AtLeast,), {method: function})(6, 2)
+def replaced(method, function, size=6, k=2):
+    """AtLeast with another method; the function sees the set and the arguments."""
+    return type("Wrong", (AtLeast,), {method: function})(size, k)
 
 
 def right(method):
@@ -112,7 +112,7 @@ WRONG = {
     ),
     "raises": ("project", lambda self, x: 1 / 0, "ZeroDivisionError: division by zero"),
     "global random numbers": ("project", from_global_numbers, "Wrong must leave NumPy's global random numbers alone"),
-    "vertex outside": ("vertex", lambda self, x: np.asarray(x) >= 0.5, "Wrong.vertex must return a binary point of the set"),
+    "vertex outside": ("vertex", lambda self, x: np.asarray(x) >= 0.5, "Wrong.vertex must return binary points of the set only"),
     "vertex far away": (
         "vertex",
         lambda self, x: np.argsort(np.argsort(-np.asarray(x), kind="stable")) < 2,
@@ -146,6 +146,11 @@ WRONG = {
         "Wrong.tangent must have the product of g with every direction",
     ),
     "a vertex twice": ("vertices", one_twice, "Wrong.vertices must list each binary point once"),
+    "a vertex outside": (
+        "vertices",
+        lambda self: iter([np.zeros(6, bool)]),
+        "Wrong.vertices must return binary points of the set only",
+    ),
     "a vertex missing": ("vertices", all_but_one, "Wrong.vertices must list every binary point of the set"),
     "cardinality": ("cardinality", lambda self: 64, "Wrong.cardinality must be the number of binary points"),
     "a move missing": ("moves", without_one_move, "Wrong.moves must yield every single move"),
@@ -180,6 +185,26 @@ def test_a_broken_promise_is_named(method, function, message):
     assert "expected" in text
     assert "got" in text
     assert "seed      0" in text
+
+
+LARGE = [
+    "projects onto the box",
+    "projects to a vertex",
+    "writes into x",
+    "vertex outside",
+    "oracle uphill",
+    "a move twice",
+    "moves in the wrong order",
+    "n_moves",
+    "epsilon_star",
+]
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_a_broken_promise_is_named_where_points_cannot_all_be_listed(name):
+    method, function, message = WRONG[name]
+    with pytest.raises(ConformanceError, match=re.escape(message)):
+        check_set(replaced(method, function, 40, 9), trials=8)
 
 
 def test_the_wrappers_of_these_tests_conform():

@@ -150,6 +150,19 @@ class Hiding(Halving):
         return HiddenState(**vars(super().state(*arguments)))
 
 
+class Secret(Halving):
+    """Keeps something beside the fields of its state, which a checkpoint loses."""
+
+    def state(self, *arguments):
+        made = super().state(*arguments)
+        object.__setattr__(made, "longer", True)
+        return made
+
+    def step(self, objective, state):
+        kept = 1.0 if hasattr(state, "longer") else 0.1
+        return super().step(objective, replace(state, length=kept * state.length))
+
+
 class Foreign(Halving):
     state_type: ClassVar = State
 
@@ -184,6 +197,7 @@ WRONG = {
     Jumping: "Jumping.step must not accept a point of infinite value",
     Listing: "its field 'path' is something else",
     Hiding: "Hiding.state_type must be a state_type that a checkpoint can write and read back",
+    Secret: "Secret.step must do the same from a state that was read from a checkpoint",
     Foreign: "Foreign.init must return a state of the solver's state_type",
     Unnamed: "Unnamed.state_type must be the dataclass of the solver's states",
     Raising: "KeyError: 'momentum'",

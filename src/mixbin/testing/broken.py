@@ -74,10 +74,17 @@ class Subject:
         return got
 
     def number(self, method: str, got: object, inputs: Mapping[str, Any]) -> float:
-        """``got`` as a float, which it must be one; infinity is a number, NaN is none."""
-        if isinstance(got, (bool, np.bool_)) or not isinstance(got, (int, float, np.floating, np.integer)) or np.isnan(got):
+        """``got`` as a float, which must be one number; infinity is a number, NaN is none."""
+        try:
+            # Arrays without dimensions, of NumPy or another library, count as numbers; text and truth values do not.
+            if np.ndim(got) or isinstance(got, (bool, np.bool_, str, bytes)):  # type: ignore[arg-type]
+                raise TypeError
+            value = float(got)  # type: ignore[arg-type]
+        except Exception:  # whatever an object's own conversion raises
+            value = np.nan
+        if np.isnan(value):
             raise self.broken(method, "must return one real number", inputs, "a float that is not NaN", got)
-        return float(got)
+        return value
 
 
 def locked(value: Any) -> Any:

@@ -1,6 +1,8 @@
 """Inputs for the methods of a set: its binary points, points anywhere, and points that ``contains`` says are feasible."""
 
+from collections.abc import Mapping
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
@@ -54,8 +56,21 @@ class Points:
             return [v for v in self.every_binary_array() if self.subject.call("contains", {"x": v.astype(np.float64)})]
         if self.complete:
             # One more than there should be, so that a list without an end is noticed and does not run for ever.
-            return list(islice(self.theta_set.vertices(), MOST_POINTS + 1))
-        return [self.subject.call("vertex", {"x": self.anywhere(trial)}) for trial in range(self.trials)]
+            found = islice(self.theta_set.vertices(), MOST_POINTS + 1)
+            return [self.feasible_binary("vertices", v, {}) for v in found]
+        return [self.vertex(self.anywhere(trial)) for trial in range(self.trials)]
+
+    def vertex(self, x: Floats) -> Bools:
+        """``vertex(x)``, which must be a binary point of the set."""
+        return self.feasible_binary("vertex", self.subject.call("vertex", {"x": x}), {"x": x})
+
+    def feasible_binary(self, method: str, got: object, inputs: Mapping[str, Any]) -> Bools:
+        """What a method returned, which must be a binary point of the set."""
+        v = self.subject.array(method, got, inputs, self.theta_set.shape, np.bool_)
+        inside = self.theta_set.contains(v.astype(np.float64))
+        promise = "must return binary points of the set only"
+        self.subject.require(inside, method, promise, inputs, "a point for which contains holds", v)
+        return v
 
     def some_binary(self) -> list[Bools]:
         """As many of the binary points as there are trials, or all of fewer."""

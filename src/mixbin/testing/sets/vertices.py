@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from mixbin.sets.base import Bools, Floats
+from mixbin.sets.base import Bools
 from mixbin.testing.broken import Subject, shown
 from mixbin.testing.sets.points import Points
 
@@ -20,9 +20,7 @@ def check_listing(subject: Subject, points: Points, exact_cardinality: bool) -> 
     limit = len(points.binary) + 1 if points.complete else points.trials
     found: list[Bools] = list(itertools.islice(points.theta_set.vertices(), limit))
     for v in found:
-        subject.array("vertices", v, {}, points.theta_set.shape, np.bool_)
-        inside = points.theta_set.contains(v.astype(np.float64))
-        subject.require(inside, "vertices", "must list points of the set only", {}, "points for which contains holds", v)
+        points.feasible_binary("vertices", v, {})
     keys = [v.tobytes() for v in found]
     twice = next((v for i, v in enumerate(found) if keys[i] in keys[:i]), None)
     subject.require(twice is None, "vertices", "must list each binary point once", {}, "each point once", f"twice {twice}")
@@ -41,7 +39,7 @@ def check_vertex(subject: Subject, points: Points) -> None:
     """``vertex`` is a binary point of the set, and none is nearer in the largest difference of an entry."""
     for trial in range(points.trials):
         x = points.anywhere(trial)
-        v = _vertex(subject, points, x)
+        v = points.vertex(x)
         again = subject.call("vertex", {"x": x})
         subject.require(np.array_equal(v, again), "vertex", "must return the same bits for the same input", {"x": x}, v, again)
         distances = np.abs(x.ravel() - points.binary_rows).max(axis=1)
@@ -57,14 +55,7 @@ def check_vertex(subject: Subject, points: Points) -> None:
         subject.require(same, "distance_to_binary", promise, {"x": x}, distance, told)
     for v in points.binary:
         x = v.astype(np.float64)
-        got = _vertex(subject, points, x)
+        got = points.vertex(x)
         subject.require(np.array_equal(got, v), "vertex", "must leave a binary point of the set as it is", {"x": x}, v, got)
         told = subject.call("distance_to_binary", {"x": x})
         subject.require(told == 0.0, "distance_to_binary", "must be 0 at a binary point of the set", {"x": x}, 0.0, told)
-
-
-def _vertex(subject: Subject, points: Points, x: Floats) -> Bools:
-    v = subject.array("vertex", subject.call("vertex", {"x": x}), {"x": x}, points.theta_set.shape, np.bool_)
-    inside = points.theta_set.contains(v.astype(np.float64))
-    subject.require(inside, "vertex", "must return a binary point of the set", {"x": x}, "a point for which contains holds", v)
-    return v

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mixbin.checkpoint import Checkpoint
+from mixbin.problem import Problem
 from mixbin.solvers import Objective, State
 from mixbin.testing.broken import ConformanceError, Subject
 
@@ -45,29 +46,28 @@ def _is_plain(value: object) -> bool:
     return isinstance(value, (bool, int, float, str, np.generic)) or (isinstance(value, np.ndarray) and value.dtype != object)
 
 
-def check_inside(subject: Subject, method: str, objective: Objective, state: Any, inputs: Inputs) -> None:
+def check_inside(subject: Subject, method: str, problem: Problem, state: Any, inputs: Inputs) -> None:
     """The state's point lies in the sets: theta in its own, lam in its unit box."""
-    theta_set = objective.problem.theta_set
+    theta_set = problem.theta_set
     theta = subject.array(f"{method}(...).theta", state.theta, inputs, theta_set.shape, np.float64)
     promise = f"must stay in the set of theta, {theta_set!r}"
     subject.require(theta_set.contains(theta), method, promise, inputs, "contains(state.theta) to be True", theta)
     lam = np.asarray(state.lam)
-    inside = lam.shape == objective.problem.lam_set.shape and bool(np.all((lam >= 0.0) & (lam <= 1.0)))
+    inside = lam.shape == problem.lam_set.shape and bool(np.all((lam >= 0.0) & (lam <= 1.0)))
     promise = "must keep lam in its unit box (objective.project_lam does)"
     subject.require(inside, method, promise, inputs, "entries from 0 to 1", lam)
 
 
-def check_truth(subject: Subject, method: str, objective: Objective, state: Any, inputs: Inputs) -> None:
+def check_truth(subject: Subject, method: str, problem: Problem, objective: Objective, state: Any, inputs: Inputs) -> None:
     """What the state says of its point is what the problem says there, unless the state says that it only estimates."""
-    problem = objective.problem.problem
     phi = objective.phi(state.theta)
     promise = "must return the penalty at its point as phi"
     subject.require(abs(state.phi - phi) <= ROUNDING * max(1.0, phi), method, promise, inputs, phi, state.phi)
     if not state.exact:
         return
-    lam = objective.problem.lam_set.decode(state.lam)
+    lam = problem.lam_set.decode(state.lam)
     got = problem.evaluate(state.theta, lam)
-    in_unit_box = objective.problem.lam_set.encode_gradient(lam, np.asarray(got.grad_lam))
+    in_unit_box = problem.lam_set.encode_gradient(lam, np.asarray(got.grad_lam))
     truth: dict[str, Any] = {"value": got.value, "grad_theta": got.grad_theta, "grad_lam": in_unit_box}
     for name, true in truth.items():
         told = getattr(state, name)
