@@ -8,6 +8,8 @@ import numpy as np
 
 import mixbin as mb
 from mixbin.sets import BinarySet
+from mixbin.testing.solvers import QuadraticSum
+from mixbin.testing.solvers import quadratic_sum as finite_sum
 
 
 @dataclass(frozen=True)
@@ -42,44 +44,9 @@ def quadratic(theta_set: BinarySet, seed: int, kind: str = "indefinite", n_lam: 
     return mb.FunctionProblem(G, theta_set, mb.Box(np.full(n_lam, -1.0), np.full(n_lam, 2.0)) if n_lam else None)
 
 
-class FiniteQuadratic:
-    """``scale`` times the mean over i of 1/2 theta'Q_i theta + c_i'theta + 1/2 |lam - B_i theta|^2, as a finite sum."""
-
-    def __init__(
-        self, theta_set: BinarySet, Q: np.ndarray, c: np.ndarray, B: np.ndarray, lam_set: mb.Box, scale: float = 1.0
-    ) -> None:
-        self.theta_set, self.lam_set, self.n_terms = theta_set, lam_set, len(c)
-        self.Q, self.c, self.B, self.scale = Q, c, B, scale
-
-    def evaluate(self, theta, lam, *, warm=None, gradient=True):
-        return self.evaluate_terms(theta, lam, np.arange(self.n_terms))
-
-    def evaluate_terms(self, theta, lam, terms, *, warm=None):
-        x = theta.ravel()
-        Qx, gap = self.Q[terms] @ x, lam - self.B[terms] @ x
-        value = 0.5 * Qx @ x + self.c[terms] @ x + 0.5 * np.sum(gap * gap, axis=1)
-        grad = Qx + self.c[terms] - np.einsum("iq,iqp->ip", gap, self.B[terms])
-        means = value.mean(), grad.mean(axis=0).reshape(theta.shape), gap.mean(axis=0)
-        return mb.Evaluation(*(self.scale * mean for mean in means))
-
-
-def finite_sum(
-    theta_set: BinarySet, seed: int, kind: str = "indefinite", n_lam: int = 0, n_terms: int = 20, scale: float = 1.0
-) -> FiniteQuadratic:
-    """A random finite sum of quadratics that differ in all their parts; "strong": each with curvatures from 1/4 up."""
-    rng = np.random.default_rng(seed)
-    p = theta_set.size
-    A = rng.normal(size=(n_terms, p, p))
-    squares, sums = A @ A.transpose(0, 2, 1) / p, (A + A.transpose(0, 2, 1)) / 2
-    kinds = {"convex": squares, "strong": squares + 0.25 * np.eye(p), "concave": -squares, "indefinite": sums + sums[0]}
-    c = rng.normal(size=p) + rng.normal(size=(n_terms, p))
-    B = (rng.normal(size=(n_lam, p)) + rng.normal(size=(n_terms, n_lam, p))) / np.sqrt(p)
-    return FiniteQuadratic(theta_set, kinds[kind], c, B, mb.Box(np.full(n_lam, -1.0), np.full(n_lam, 2.0)), scale)
-
-
 def strongly_convex_sum(
     n_terms: int = 500, size: int = 12, n_lam: int = 2, seed: int = 0
-) -> tuple[FiniteQuadratic, Callable[[np.ndarray, np.ndarray], float]]:
+) -> tuple[QuadraticSum, Callable[[np.ndarray, np.ndarray], float]]:
     """Strongly convex terms that disagree, their mean's minimum inside the sets, and gap(theta, lam) = G - min G, uncancelled."""
     rng = np.random.default_rng(seed)
     drawn = finite_sum(mb.Hypercube(size), seed, "strong", n_lam, n_terms)
@@ -97,7 +64,7 @@ def strongly_convex_sum(
         d = np.concatenate([theta - best, lam - best_lam])
         return 0.5 * float(d @ hessian @ d)
 
-    return FiniteQuadratic(drawn.theta_set, Q, c, B, mb.Box(best_lam - 1.0, best_lam + 2.0)), gap
+    return QuadraticSum(drawn.theta_set, Q, c, B, mb.Box(best_lam - 1.0, best_lam + 2.0)), gap
 
 
 def tiny_instances(n: int = 200) -> list[mb.FunctionProblem]:

@@ -114,13 +114,6 @@ def test_epsilon_star_against_brute_force(case, penalty, vertices):
     assert finite > 10
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_n_moves_counts_what_moves_yields(case):
-    for seed in range(30):
-        theta_set, theta = CASES[case](np.random.default_rng(seed))
-        assert theta_set.n_moves(theta) == sum(off.size for off, _ in theta_set.moves(theta))
-
-
 def test_certify_tries_all_moves_and_says_so():
     problem = quadratic(mb.Budget(10, 3), 0)
     best = mb.enumerate_binary(problem)

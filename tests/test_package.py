@@ -4,6 +4,7 @@ import doctest
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -50,24 +51,38 @@ def test_unknown_names_are_refused():
         _ = mb.relax_and_pray
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        "mixbin.data.parquet",
-        pytest.param("mixbin.data.workers", marks=pytest.mark.slow),
-        "mixbin.problem",
-        "mixbin.problems.bilevel.problem",
-        "mixbin.problems.distillation.ridge",
-        "mixbin.problems.distillation.softmax",
-        "mixbin.problems.group_lasso.structure",
-        "mixbin.estimators.classification",
-        "mixbin.sets.budget",
-    ],
-)
+def test_the_suites_load_with_no_test_framework():
+    loaded = run("import mixbin as mb, sys; mb.testing.check_set(mb.Hypercube(2)); print(*sys.modules)").split()
+    assert not {"pytest", "hypothesis", *HEAVY} & set(loaded)
+    assert "mixbin.testing" not in run("import mixbin, sys; print(*sys.modules)").split()
+
+
+def modules_with_examples():
+    """All modules of the package with an example in a docstring, found without importing them."""
+    source = Path(mb.__file__).resolve().parent
+    for path in sorted(source.rglob("*.py")):
+        if ">>> " in path.read_text():
+            yield ".".join(("mixbin", *path.relative_to(source).with_suffix("").parts)).removesuffix(".__init__")
+
+
+NEEDS = {"mixbin.problems.bilevel.problem": "jax", "mixbin.data.parquet": "dask", "mixbin.data.workers": "distributed"}
+"""Extras that examples cannot do without."""
+SLOW = ("mixbin.data.workers",)
+"""Examples that start processes."""
+
+
+@pytest.mark.parametrize("module", [pytest.param(it, marks=[pytest.mark.slow] * (it in SLOW)) for it in modules_with_examples()])
 def test_docstring_examples(module):
-    __import__(module)
+    if module in NEEDS:
+        pytest.importorskip(NEEDS[module])
     with np.printoptions(legacy=False):
-        assert doctest.testmod(sys.modules[module]).failed == 0
+        tried = doctest.testmod(import_module(module))
+    assert tried.attempted > 0
+    assert tried.failed == 0
+
+
+def test_extras_that_examples_need_are_known():
+    assert set(NEEDS) <= set(modules_with_examples())
 
 
 @pytest.mark.slow

@@ -77,6 +77,7 @@ _PACKAGES = (
     "result",
     "sets",
     "solvers",
+    "testing",
 )
 
 __all__ = [*_HOME, "__version__"]

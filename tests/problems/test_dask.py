@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 
 import mixbin as mb
 from mixbin.data import blocks, dask_blocks, parts
+from mixbin.testing import check_problem
 from tests.shared_data import shared_file
 
 NO_LAM = np.empty(0)
@@ -129,6 +130,13 @@ def test_gradient_against_central_differences(made):
         h = 1e-5 * np.eye(1, v.size, i)[0]
         difference = problem.evaluate(v + h, NO_LAM).value - problem.evaluate(v - h, NO_LAM).value
         assert grad[i] == pytest.approx(difference / 2e-5, rel=1e-5, abs=1e-8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("alpha", [0.01, None])
+def test_every_promise_of_a_problem(made, alpha):
+    problem, other = (mb.RidgeDistillation(*made.dask, *made.validation, budget=20, alpha=it) for it in (alpha, 0.02))
+    check_problem(problem, gradient_tol=1e-5, trials=1, others=[other])
 
 
 @pytest.mark.slow

@@ -1,10 +1,8 @@
-"""Every solver on every problem of one table: the value falls, the bounds hold, the warm state is carried as promised.
+"""Every solver through the suite for strangers' solvers, on every problem of one table; and what this package promises beyond it.
 
-Solvers that sample terms run on the finite sums of the table, and their totals are evaluated from outside.
+Solvers that sample terms run on the finite sums of the table.
 """
 
-from collections.abc import Mapping
-from dataclasses import fields
 from itertools import count
 
 import numpy as np
@@ -13,7 +11,9 @@ import pytest
 import mixbin as mb
 from mixbin.penalties import Quadratic
 from mixbin.problem import CheckedProblem, Evaluation
-from mixbin.solvers import SOLVERS, FixedTheta, Objective, OutOfEvaluations, ProjectedGradient, Saga, StochasticGradient
+from mixbin.solvers import SOLVERS, FixedTheta, Objective, ProjectedGradient, Saga, StochasticGradient
+from mixbin.testing import check_solver
+from mixbin.testing.solvers.steps import Cliff
 from tests.instances import finite_sum, quadratic
 
 FINITE = {
@@ -46,19 +46,29 @@ SAMPLED = {
 }
 FIXED = {"projected, fixed step": ProjectedGradient(step_size=0.02)}
 VARIANTS = {name: kind() for name, kind in SOLVERS.items()} | FIXED | SAMPLED
-EPSILONS = [np.inf, pytest.param(10.0, marks=pytest.mark.slow), 0.1]
 PAIRS = [(solver, problem) for solver in VARIANTS for problem in (FINITE if solver in SAMPLED else PROBLEMS)]
+PATIENCE = {"frank-wolfe": (1_000, 1e-2), "saga": (200, 1e-5), "saga, blocks": (200, 1e-5)}
+"""Steps and tolerance; Frank-Wolfe converges slowly inside faces."""
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_promise(name):
+    check_solver(VARIANTS[name], steps=3, convex_tol=None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", VARIANTS)
+def test_every_promise_on_more_problems(name):
+    """With the stationary points of convex problems, and more steps."""
+    steps, tolerance = PATIENCE.get(name, (80, 5e-2) if name in SAMPLED else (20_000, 2e-3))
+    problems = {problem: make() for problem, make in (FINITE if name in SAMPLED else PROBLEMS).items()}
+    walk = 8 if name in SAMPLED else 40
+    check_solver(VARIANTS[name], steps=walk, convex_steps=steps, convex_tol=tolerance, problems=problems)
 
 
 @pytest.fixture(params=VARIANTS, ids=str)
 def solver(request):
     return VARIANTS[request.param]
-
-
-@pytest.fixture(params=PAIRS, ids=" on ".join)
-def pair(request):
-    solver, problem = request.param
-    return VARIANTS[solver], PROBLEMS[problem]()
 
 
 def objective_of(problem, epsilon):
@@ -72,22 +82,6 @@ def begin(solver, problem, epsilon, seed=0):
     return objective, solver.init(objective, theta, lam, rng)
 
 
-def total(objective, state):
-    """G + phi/eps at the state's point, whatever the state believes."""
-    problem = objective.problem.problem
-    value = problem.evaluate(state.theta, problem.lam_set.decode(state.lam)).value
-    return objective.total(value, objective.phi(state.theta))
-
-
-def snapshot(state):
-    return {field.name: np.copy(getattr(state, field.name)) for field in fields(state) if field.name not in ("warm", "info")}
-
-
-def assert_same(state, taken):
-    for name, value in taken.items():
-        np.testing.assert_array_equal(getattr(state, name), value, err_msg=name)
-
-
 def is_sampled(solver):
     return isinstance(solver, (Saga, StochasticGradient))
 
@@ -97,76 +91,10 @@ def for_solver(solver, name):
     return PROBLEMS[f"finite, {name}" if is_sampled(solver) else name]()
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
-def test_decreases_inside_the_sets(pair, epsilon):
-    solver, problem = pair
-    objective, state = begin(solver, problem, epsilon)
-    first = total(objective, state)
-    for _ in range(8 if is_sampled(solver) else 40):
-        if solver.done(objective, state):
-            break
-        state = solver.step(objective, state)
-        assert problem.theta_set.contains(state.theta)
-        assert np.all((state.lam >= 0) & (state.lam <= 1))
-        assert problem.lam_set.contains(problem.lam_set.decode(state.lam))
-    assert total(objective, state) < first
-
-
-@pytest.mark.parametrize("epsilon", EPSILONS)
-def test_state_tells_the_truth(pair, epsilon):
-    """What the state says of its point is what the problem says there, as long as it says that it is exact."""
-    solver, problem = pair
-    objective, state = begin(solver, problem, epsilon)
-    weight = 0.0 if epsilon == np.inf else 1 / epsilon
-    for _ in range(4):
-        got = problem.evaluate(state.theta, problem.lam_set.decode(state.lam))
-        if state.exact:
-            assert state.value == pytest.approx(got.value, rel=1e-12)
-            np.testing.assert_allclose(state.grad_theta, got.grad_theta, rtol=1e-12, atol=1e-14)
-        assert state.phi == pytest.approx(Quadratic().value(state.theta))
-        np.testing.assert_allclose(
-            objective.slope(state.grad_theta, state.theta),
-            state.grad_theta + weight * (1 - 2 * state.theta),
-            rtol=1e-9,
-            atol=1e-12,
-        )
-        state = solver.step(objective, state)
-        assert state.exact is not is_sampled(solver)
-
-
-@pytest.mark.parametrize("epsilon", [np.inf, 5.0])
-def test_step_is_pure(pair, epsilon):
-    solver, problem = pair
-    objective, state = begin(solver, problem, epsilon)
-    state = solver.step(objective, state)
-    before = snapshot(state)
-    once, twice = solver.step(objective, state), solver.step(objective, state)
-    assert_same(state, before)
-    assert_same(twice, snapshot(once))
-
-
-def test_state_is_arrays_and_scalars(pair):
-    """Which is what a checkpoint can hold."""
-    solver, problem = pair
-    objective, first = begin(solver, problem, 5.0)
-    for state in (first, solver.step(objective, first), solver.reweight(objective, first)):
-        assert type(state) is solver.state_type
-        for field in fields(state):
-            assert isinstance(getattr(state, field.name), (np.ndarray, Mapping, bool, int, float)), field.name
-
-
-def test_reweight_evaluates_nothing(pair):
-    solver, problem = pair
-    objective, state = begin(solver, problem, 10.0)
-    state = solver.step(objective, state)
-    counts = objective.problem.n_full, objective.problem.n_term_evaluations
-    objective.epsilon = 0.5
-    again = solver.reweight(objective, state)
-    assert (objective.problem.n_full, objective.problem.n_term_evaluations) == counts
-    np.testing.assert_allclose(
-        objective.slope(again.grad_theta, again.theta), state.grad_theta + (1 - 2 * state.theta) / 0.5, rtol=1e-12, atol=1e-12
-    )
-    assert again.value == state.value
+def test_only_sampled_states_are_estimates(solver):
+    objective, state = begin(solver, for_solver(solver, "convex, hypercube"), np.inf)
+    assert state.exact
+    assert solver.step(objective, state).exact is not is_sampled(solver)
 
 
 @pytest.mark.slow
@@ -195,30 +123,6 @@ def scaled(problem):
         problem.theta_set,
         problem.lam_set if problem.lam_set.size else None,
     )
-
-
-PATIENCE = {"frank-wolfe": (1_000, 1e-2), "saga": (200, 1e-5), "saga, blocks": (200, 1e-5)}
-"""Steps and tolerance; Frank-Wolfe converges slowly inside faces."""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", VARIANTS)
-def test_finds_the_stationary_point_of_a_convex_problem(name):
-    """First-order optimality in theta and lam, measured with a unit step."""
-    solver = VARIANTS[name]
-    steps, tolerance = PATIENCE.get(name, (80, 5e-2) if name in SAMPLED else (20_000, 2e-3))
-    for problem in ("convex, budget, lam", "convex, hypercube", "convex, knapsack"):
-        if is_sampled(solver) and f"finite, {problem}" not in PROBLEMS:
-            continue
-        objective, state = begin(solver, for_solver(solver, problem), np.inf)
-        for _ in range(steps):
-            if solver.done(objective, state):
-                break
-            state = solver.step(objective, state)
-        got = objective.evaluate(state.theta, state.lam, None)
-        theta, lam = objective.project_theta(state.theta - got.grad_theta), objective.project_lam(state.lam - got.grad_lam)
-        np.testing.assert_allclose(theta, state.theta, atol=tolerance, err_msg=problem)
-        np.testing.assert_allclose(lam, state.lam, atol=tolerance, err_msg=problem)
 
 
 class Remembering:
@@ -263,19 +167,6 @@ def test_warm_state_is_that_of_the_last_accepted_point(solver):
             assert carried in (accepted, *problem.given)
 
 
-def test_a_limit_inside_a_step_leaves_the_state(pair):
-    """At once and, where a step is a whole pass, in the middle of it."""
-    solver, problem = pair
-    objective, state = begin(solver, problem, 10.0)
-    before = snapshot(state)
-    for allowed in range(-(-problem.n_terms // solver.batch)) if is_sampled(solver) else [0]:
-        calls = count()
-        objective.may_evaluate = lambda calls=calls, allowed=allowed: next(calls) < allowed
-        with pytest.raises(OutOfEvaluations):
-            solver.step(objective, state)
-        assert_same(state, before)
-
-
 @pytest.mark.parametrize("name", VARIANTS)
 def test_only_lam(name):
     """At a fixed theta the best lam of the table's quadratic is B theta, clipped to the box."""
@@ -292,20 +183,6 @@ def test_only_lam(name):
     best = problem.lam_set.project(B @ theta)
     close = 3e-2 if isinstance(solver, StochasticGradient) else 1e-3
     np.testing.assert_allclose(problem.lam_set.decode(state.lam), best, atol=close)
-
-
-class Cliff:
-    """A finite sum whose slope leads to theta = 0, where nothing can be trained."""
-
-    theta_set, lam_set, n_terms = mb.Hypercube(6), mb.Box.empty(), 5
-
-    def evaluate(self, theta, lam, *, warm=None, gradient=True):
-        return self.evaluate_terms(theta, lam, np.arange(self.n_terms))
-
-    def evaluate_terms(self, theta, lam, terms, *, warm=None):
-        if theta.sum() < 0.1:
-            return Evaluation(np.inf, np.full(6, np.nan), np.empty(0))
-        return Evaluation(float(theta.sum()), np.ones(6), np.empty(0))
 
 
 @pytest.mark.parametrize("name", [name for name in VARIANTS if name not in FIXED])
