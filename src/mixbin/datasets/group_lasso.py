@@ -1,4 +1,4 @@
-"""Regression tasks whose coefficients live on one group of features each (SPEC section 4, "Synthetic data")."""
+"""Regression tasks, each of which uses the features of one group only (docs/maths.md, "Synthetic tasks")."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -25,7 +25,7 @@ class DistanceCurve:
     title: str
     xlabel: str
     half: float = 0.5
-    """Below this, a small enough eps makes a local minimiser binary (SPEC section 1)."""
+    """Below this distance, a small enough eps makes every local minimiser binary (docs/maths.md, "Guarantees")."""
 
 
 def distance_curve(steps: ArrayLike, distance: ArrayLike, title: str = "", unit: str = "evaluations of G") -> DistanceCurve:

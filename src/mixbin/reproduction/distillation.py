@@ -1,6 +1,7 @@
-"""One run of data distillation: tables 3 and 5, figures 3 to 6 (SPEC section 3).
+"""One run of data distillation, for tables 3 and 5 and figures 3 to 6 (docs/maths.md, "Data distillation").
 
-Every loss is that of scikit-learn's Ridge trained anew with the weights of the rows: none depends on the code that chose them.
+Every reported loss is that of scikit-learn's Ridge, trained again with the chosen weights of the rows. So no reported loss
+depends on the code that chose the rows.
 """
 
 from base64 import b64decode, b64encode

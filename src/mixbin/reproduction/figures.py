@@ -1,4 +1,7 @@
-"""The six figures from the records of the runs: what is drawn, and the drawing (SPEC section 5b)."""
+"""The six figures from the records of the runs: what each shows, as data, and its drawing.
+
+See docs/maths.md, "Tables and figures of the paper".
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""One run on group lasso structures: tables 1, 2 and 4, figures 1 and 2 (SPEC section 4)."""
+"""One run on group structures, for tables 1, 2 and 4 and figures 1 and 2 (docs/maths.md, "Group structures")."""
 
 from typing import Any
 

@@ -1,8 +1,9 @@
-"""The published experiments as calls of this library (SPEC sections 3 and 4): the problem, and the keywords of the method.
+"""The published experiments as calls of this library: ``paper_problem`` and the keywords ``paper_settings`` for the method.
 
-The problem carries what the paper does to G (sampled coordinates, unrolled lower level), the keywords what it does with it
-(solver, schedule of eps). One thing is ours even then: between two values of eps ties among equal rows are broken (SPEC section
-1, "Where the plain algorithm gets stuck").
+``paper_problem`` evaluates G as the paper does (sampled coordinates, unrolled lower level), ``paper_settings`` chooses the
+paper's solver and schedule of eps; the numbers are those of docs/maths.md, "Published settings of data distillation", and
+docs/maths.md, "Published settings of group structures". One thing differs from the paper: between two values of eps this library
+breaks ties among equal rows (docs/maths.md, "Ties"), at which the published algorithm would stay for ever.
 """
 
 import math

@@ -1,4 +1,7 @@
-"""The five tables of the paper, every cell as printed, with what their reader must know; names by printed number (SPEC 5b)."""
+"""The five tables of the paper, every cell as printed, with remarks for their readers.
+
+Tables and figures are named by their printed numbers (docs/maths.md, "Tables and figures of the paper").
+"""
 
 import csv
 from collections.abc import Mapping
@@ -73,7 +76,7 @@ def canonical(name: str) -> str:
 
 
 def remarks(table: int) -> tuple[str, ...]:
-    """What the reader of a table must know and its caption does not say (SPEC sections 3 to 5)."""
+    """What a reader of the table must know and its caption does not say (docs/maths.md, "Misprints in the paper")."""
     return REMARKS[whole("table", table, low=1, high=TABLES)]
 
 

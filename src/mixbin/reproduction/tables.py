@@ -1,4 +1,4 @@
-"""The five tables from the records of the runs (SPEC sections 3, 4 and 5b)."""
+"""The five tables from the records of the runs (docs/maths.md, "Tables and figures of the paper")."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

@@ -1,7 +1,9 @@
-"""The least weight 1/eps that makes a binary point a strict local minimiser of <g, .> + phi/eps over its set (SPEC section 1).
+"""The least weight 1/eps that makes a binary point a strict local minimiser of <g, .> + phi/eps over its set.
 
-Near a binary point the penalty's slope is +1 for entries that are off and -1 for entries that are on, so leaving costs 1/eps per
-unit moved. Each function gives the weight at which that just outweighs the best that g offers; 0 where g offers nothing.
+These are the conditions of docs/maths.md, "Certificates of a binary point". Near a binary point the penalty's slope is +1 for
+entries that are off and -1 for entries that are on, so moving an entry away from its value costs 1/eps per unit. Each function
+returns the weight at which this cost equals the steepest descent that g offers along a feasible direction; 0 if g offers no
+descent.
 """
 
 import numpy as np

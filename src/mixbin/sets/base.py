@@ -1,4 +1,4 @@
-"""What every set of relaxed binary variables offers (SPEC section 2): geometry only, nothing of G."""
+"""What every set of relaxed binary variables offers (docs/maths.md, "Sets"): geometry only, nothing of G."""
 
 import math
 from abc import ABC, abstractmethod

@@ -1,4 +1,6 @@
-"""The group lasso solved to the end, and its hypergradient by the implicit function theorem (SPEC section 4).
+"""The group lasso solved to convergence, and its hypergradient by the implicit function theorem.
+
+The equations are those of docs/maths.md, "Implicit lower level".
 
 The norms are smoothed, sqrt(|theta_l ∘ w|^2 + delta^2), with a delta far below the size of w. Each is the minimum over s_l > 0 of
 (|theta_l ∘ w|^2 + delta^2) / (2 s_l) + s_l / 2, which leaves a ridge regression in w:

@@ -1,4 +1,4 @@
-"""The l1 models of many tasks, for a first look at which features are used together (SPEC section 4)."""
+"""The l1 models of many tasks, which show which features are used together (docs/maths.md, "A start from the data")."""
 
 import numpy as np
 

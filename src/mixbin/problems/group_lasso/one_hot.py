@@ -1,4 +1,4 @@
-"""The group lasso at a binary theta, where most groups of most tasks are at zero (SPEC section 4).
+"""The group lasso at a binary theta, where most groups of most tasks are at zero (docs/maths.md, "Row moves").
 
 Group l is at zero in the solution exactly when |X_l'r| / N <= lam, r the residuals of the other groups' model: such groups are
 left out of the solve and checked afterwards. A row move can change a task only if one of its two groups is not at zero before

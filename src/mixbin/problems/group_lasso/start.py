@@ -1,4 +1,7 @@
-"""A structure from the data (SPEC section 4): features that the l1 models of the tasks use together, corrected by evidence."""
+"""A first structure from the data: clusters of features that the tasks' l1 models use together, corrected by evidence.
+
+See docs/maths.md, "A start from the data".
+"""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,7 @@
-"""Which features belong together (SPEC section 4): G(theta, lam) over many group lasso regressions that share one structure."""
+"""Which features belong together: G(theta, lam) over many group lasso regressions that share one structure.
+
+See docs/maths.md, "Group structures".
+"""
 
 import logging
 import os

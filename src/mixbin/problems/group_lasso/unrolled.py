@@ -1,4 +1,6 @@
-"""The paper's lower level: q steps of a dual Bregman forward-backward method, and reverse mode through them (SPEC section 4).
+"""The paper's lower level: q steps of a dual Bregman forward-backward method, and reverse mode through them.
+
+The iteration is that of docs/maths.md, "Unrolled lower level", in fewer numbers.
 
 From u = 0 the dual iterates are v_l = gamma theta_l ∘ c with c the sum of all w so far, so that P numbers hold what the method
 writes with P x L. With n_l = |theta_l ∘ c|^2 and e_l = 1 / sqrt(1 + gamma^2 n_l), and since lam gamma = 0.99 eta:
