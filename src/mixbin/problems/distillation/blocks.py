@@ -191,7 +191,7 @@ def summary_of(R: Floats) -> tuple[Floats, Floats, int]:
 
 
 def _centred(X: Block, y: Numbers, shift: Floats, rows: NDArray[np.integer] | None = None) -> Iterator[Floats]:
-    """Z - shift of these rows, which are in order, or of all; a few at a time in one buffer, column after column.
+    """z - shift of these rows, which are in order, or of all; a few at a time in one buffer, column after column.
 
     Where the buffer is cut depends on the number of rows and columns, not on the parts that the rows come in.
     """
