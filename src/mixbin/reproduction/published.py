@@ -80,7 +80,7 @@ def remarks(table: int) -> tuple[str, ...]:
     return REMARKS[whole("table", table, low=1, high=TABLES)]
 
 
-_RUNS = "The caption says 3 runs, the text 5; 3 are assumed."
+_THREE_RUNS = "The caption says 3 runs, the text 5; 3 are assumed."
 _ORACLES = "oracle-r is the true structure at the lambda of the relaxation, oracle-p at that of penalize."
 _SPECTRAL = "The error is printed as a Frobenius norm, but the figures are the spectral norm; on such data Frobenius is 24 to 43."
 _RMSE = "RMSE is the mean over runs of sqrt(2 * test loss), not that of the mean test loss."
@@ -89,14 +89,14 @@ REMARKS: Mapping[int, tuple[str, ...]] = MappingProxyType(
     {
         1: (
             "The caption says test error; the authors' script evaluates validation data.",
-            _RUNS,
+            _THREE_RUNS,
             _ORACLES,
             "Where simple ties with the best (inequal 0.3 and 0.5) it is not printed bold.",
         ),
         2: (
             _SPECTRAL,
             "The columns inequal 0.3 and 0.5 look swapped: own runs of the oracle give 4.0, 4.5, 5.1 for 0.1, 0.3, 0.5.",
-            _RUNS,
+            _THREE_RUNS,
             _ORACLES,
         ),
         3: (
