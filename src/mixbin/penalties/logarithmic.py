@@ -34,6 +34,7 @@ class Logarithmic(Penalty):
     def value(self, theta: Floats) -> float:
         """phi(theta)."""
         c = self.alpha * (1.0 + self.alpha)
+        # log1p, because log(1 + x) has no correct digit for x below 1e-16, which is where theta is almost binary.
         return c * float(np.log1p(theta * (1.0 - theta) / c).sum())
 
     def add_gradient(self, grad: Floats, theta: Floats, weight: float) -> Floats:

@@ -18,7 +18,7 @@ def new_figure(width: float, height: float) -> "Figure":
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
+    FigureCanvasAgg(figure)  # attaches itself to the figure, which cannot be drawn or saved without a canvas
     return figure
 
 

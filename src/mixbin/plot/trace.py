@@ -21,8 +21,8 @@ PHASES = {"relax": BLUE, "penalise": ORANGE, "lam": PURPLE, "polish": GREEN}
 ALWAYS_SHOWN = 0.95
 """A linear axis always shows this share of the values of G, the lowest ones."""
 FAR_ABOVE = 4.0
-"""If the highest value lies more than this many times the range of the shown values above them, the values above are left out of
-the panel, and its title counts them."""
+"""If G rises above the shown values by more than this many times their range, the higher values are not drawn, and the panel's
+title says how many they are."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -134,6 +134,7 @@ def measure(data: RegressionData, weights: NDArray[Any]) -> Record:
     if not used.any():
         return chosen
     share = weights[used].astype(np.float64)
+    # scikit-learn's loss is a sum over the rows, the paper's a mean over all candidate rows: hence the factor m.
     model = Ridge(alpha=len(data.y) * ALPHA).fit(data.X[used], data.y[used], sample_weight=share)
     validation = 0.5 * float(np.mean((model.predict(data.X_val) - data.y_val) ** 2))
     test = 0.5 * float(np.mean((model.predict(data.X_test) - data.y_test) ** 2))

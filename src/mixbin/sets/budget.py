@@ -125,6 +125,7 @@ class Budget(BinarySet):
         """The binomial coefficient of m over k; with ``at_most`` the sum over all counts up to k."""
         if not self.at_most:
             return math.comb(self.size, self.k)
+        # Each binomial coefficient follows from the last in whole numbers, so that the sum is exact however large it is.
         total = term = 1
         for count in range(self.k):
             term = term * (self.size - count) // (count + 1)

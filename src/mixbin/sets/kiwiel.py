@@ -129,7 +129,7 @@ def solve_knapsack(a: Floats, d: Floats, b: Floats, low: Floats, high: Floats, r
         weighted, sign = b / d != 0.0, np.sign(b)
     parts = (sign * a, d, np.abs(b), np.where(b < 0.0, -high, low), np.where(b < 0.0, -low, high))
     if weighted.all():
-        return np.asarray(sign * _solve_equality(*parts, r) + 0.0)
+        return np.asarray(sign * _solve_equality(*parts, r) + 0.0)  # + 0.0 turns -0.0 into 0.0
     a, d, b, low, high = (part[weighted] for part in parts)
     x[weighted] = sign[weighted] * _solve_equality(a, d, b, low, high, r) + 0.0
     return x

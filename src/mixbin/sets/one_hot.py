@@ -67,6 +67,7 @@ class OneHot(BinarySet):
         """1/columns everywhere, or with ``rng`` rows that are uniform on the simplex."""
         if rng is None:
             return np.full(self.shape, 1.0 / self.columns)
+        # Exponential numbers divided by their sum are uniformly distributed on the simplex.
         x = check.generator("rng", rng).exponential(size=self.shape)
         return np.asarray(x / x.sum(axis=1, keepdims=True))
 

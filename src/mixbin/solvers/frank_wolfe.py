@@ -48,7 +48,7 @@ class FrankWolfe:
     def init(
         self, objective: Objective, theta: Floats, lam: Floats, rng: np.random.Generator, warm: Warm | None = None
     ) -> FrankWolfeState:
-        """One evaluation."""
+        """The state after one evaluation."""
         at = first_point(objective, theta, lam, warm)
         return _with_target(objective, at, 0.0, first_steps(objective, at)[1])
 
@@ -118,6 +118,7 @@ def _search(objective: Objective, at: State, theta: Floats, lam: Floats) -> tupl
             if best is not None and (t < 1.0 or end <= 0):
                 return best
             shorter = descent / (descent - end) if end > 0 else 0.5
+        # Far from a parabola its minimum can lie almost at 0 or at t; these bounds make the search end.
         t *= min(max(shorter, 1e-3), 0.9)
         theta, lam = at.theta + t * d_theta, np.asarray(at.lam + t * d_lam)
     return best

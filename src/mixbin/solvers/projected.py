@@ -54,7 +54,7 @@ class ProjectedGradient:
     def init(
         self, objective: Objective, theta: Floats, lam: Floats, rng: np.random.Generator, warm: Warm | None = None
     ) -> ProjectedState:
-        """One evaluation."""
+        """The state after one evaluation."""
         at = first_point(objective, theta, lam, warm)
         step_theta, step_lam = first_steps(objective, at)
         if self.step_size is not None:

@@ -1,7 +1,7 @@
 """What the sampling solvers share: passes over the terms in an order that the state determines, and step sizes from curvature.
 
-The curvature is measured by probes: evaluations of a few terms at a nearby feasible point. Theta and lam are probed separately,
-because their scales have nothing to do with each other.
+The curvature is measured by probes: evaluations of a few terms at a nearby feasible point. A probe moves theta or lam, never
+both, because their scales have nothing to do with each other.
 """
 
 from collections.abc import Callable

@@ -112,6 +112,8 @@ class SpectralGradient:
             total = objective.total(got.value, phi)
             if total <= reference + SUFFICIENT_DECREASE * t * descent:
                 return t, theta, lam, got, phi
+            # The parabola through the values at 0 and t and the slope at 0 has its minimum at ``best``. Bounds keep the next step
+            # from being almost as long as this one, and from collapsing if the value is infinite (then bend is, and best is 0).
             bend = total - now - t * descent
             best = -0.5 * t * t * descent / bend if np.isfinite(bend) and bend > 0 else 0.0
             t = min(max(best, 0.1 * t), 0.5 * t)
@@ -135,5 +137,5 @@ def spectral_step(step: float, t: float, dd: float, dy: float) -> float:
     if dd <= 0:
         return step
     if dy <= 0:
-        return min(step * GROWTH_WITHOUT_CURVATURE, 1e100)
+        return min(step * GROWTH_WITHOUT_CURVATURE, 1e100)  # it may grow in every step, but must not overflow
     return t * dd / dy

@@ -165,6 +165,8 @@ def _neumann(product: Callable[[Any], Any], rhs: Any, symmetric: bool, tol: floa
 
     step: Any = 1.0
     if symmetric:
+        # A fixed first vector, so that equal calls give equal bits; its entries vary, so that it is not orthogonal to an
+        # eigenvector by symmetry, as a constant vector could be.
         x = jnp.cos(jnp.arange(rhs.size, dtype=rhs.dtype)) + 1e-3
 
         def power(_: Any, x: Any) -> Any:

@@ -18,7 +18,7 @@ def lasso_models(X: Floats, y: Floats, starts: Whole, share: float, W: Floats) -
     """Set ``W`` to the models of all tasks, argmin 1/(2N) |Xw - y|^2 + mu |w|_1, by coordinate descent."""
     P = X.shape[1]
     for t in range(len(starts) - 1):
-        Xt = X[starts[t] : starts[t + 1]].T.copy()
+        Xt = X[starts[t] : starts[t + 1]].T.copy()  # coordinate descent reads columns; this makes each of them contiguous
         rest = y[starts[t] : starts[t + 1]].copy()
         n, w = len(rest), W[t]
         squares, mu = np.empty(P), 0.0

@@ -119,7 +119,7 @@ def in_blocks(block: Callable[[slice], R], size: int, n_jobs: int) -> list[R]:
     if len(parts) == 1 or n_jobs == 1:
         return [block(part) for part in parts]
     with ThreadPoolExecutor(min(n_jobs, len(parts))) as pool:
-        return list(pool.map(block, parts))
+        return list(pool.map(block, parts))  # in the order of ``parts``, whichever thread ends first
 
 
 def _empty_solutions(theta: Floats, terms: Indices, state: Floats) -> TaskSolutions:
