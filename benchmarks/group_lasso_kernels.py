@@ -127,7 +127,7 @@ def make(T: int, P: int, L: int, jobs: int, lower: str = "implicit"):
 
 
 def nearby(theta: np.ndarray) -> np.ndarray:
-    """Theta after a step as a solver makes them: every entry changed by a few per cent (at a vertex only lam is changed)."""
+    """theta after a step as a solver makes them: every entry changed by a few per cent (at a vertex only lam is changed)."""
     moved = theta * np.exp(0.03 * np.random.default_rng(1).normal(size=theta.shape))
     return moved / moved.sum(axis=1, keepdims=True)
 

@@ -126,7 +126,7 @@ def test_sparse_matrices_with_broken_indices(kind, damage, fit):
     """SciPy's products would read outside of their memory."""
     matrix = kind(X)
     damage(matrix)
-    with pytest.raises(mb.InvalidInput, match=r"^X must be a whole sparse matrix, got one with broken indices"):
+    with pytest.raises(mb.InvalidInput, match=r"^X must be a valid sparse matrix, got one with broken indices"):
         FITS[fit](matrix, Y)
 
 

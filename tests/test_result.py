@@ -95,7 +95,7 @@ def test_truncated_and_unrelated_archives_are_refused(result, tmp_path):
 
 
 def test_missing_files_and_folders_are_named(result, tmp_path):
-    with pytest.raises(mb.InvalidInput, match=r"nowhere\.npz.*not there"):
+    with pytest.raises(mb.InvalidInput, match=r"nowhere\.npz.*does not exist"):
         mb.Result.load(tmp_path / "nowhere.npz")
     with pytest.raises(mb.InvalidInput, match="existing folder"):
         result.save(tmp_path / "no" / "such" / "folder.npz")

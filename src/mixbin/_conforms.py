@@ -9,7 +9,7 @@ import numpy as np
 
 
 def conforms(value: object, hint: Any) -> bool:
-    """Whether ``value`` fits the annotation ``hint``; annotations of other kinds than our states use are taken on trust."""
+    """Whether ``value`` fits the annotation ``hint``. True for kinds of annotations that this library's states do not use."""
     origin, inside = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         return any(conforms(value, option) for option in inside)
@@ -31,6 +31,6 @@ def conforms(value: object, hint: Any) -> bool:
 
 
 def _fits(dtype: np.dtype[Any], declared: Any) -> bool:
-    """Whether an array's dtype is the one in ``NDArray[...]``; Any takes all."""
+    """Whether an array's dtype is the one declared in ``NDArray[...]``; Any accepts all."""
     (kind,) = get_args(declared)
     return kind is Any or not isinstance(kind, type) or issubclass(dtype.type, kind)

@@ -1,4 +1,4 @@
-"""What arrays, settings and objects are recognised by, for checkpoints."""
+"""Hashes of arrays, settings and objects, by which checkpoints recognise what they belong to."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ import numpy as np
 
 def digest(*arrays: Any, settings: str = "") -> str:
     """A hash of arrays and a text."""
-    # Of the hashes in hashlib that for which processors have instructions: thetas are hashed in every evaluation.
+    # SHA-256, because processors have instructions for it: theta is hashed in every evaluation.
     h = hashlib.sha256(settings.encode())
     for x in arrays:
         h.update(f"{x.shape}{x.dtype.str}".encode())

@@ -1,4 +1,4 @@
-"""Files that are never half-written: a temporary name, fsync, rename."""
+"""Writing files that are never seen half-written: they are written under a temporary name, synced to disk and then renamed."""
 
 import csv
 import errno
@@ -16,7 +16,7 @@ from mixbin._validate import fail
 from mixbin.errors import CannotWrite, InvalidInput
 
 LONGEST_NAME = 220
-"""Bytes of a file's name that its temporary name repeats; file systems take 255."""
+"""A temporary name repeats at most this many bytes of the file's name, because file systems allow 255 bytes in all."""
 REMEDIES = {
     errno.ENAMETOOLONG: "choose a shorter name",
     errno.ENOSPC: "free some space, or write elsewhere",
@@ -26,7 +26,7 @@ REMEDIES = {
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write to that takes the place of ``path`` only once it is whole and on disk."""
+    """A file to write to, which replaces ``path`` only when it is complete and on disk; after an error ``path`` is unchanged."""
     if not isinstance(path, (str, os.PathLike)) or "\0" in os.fspath(path):
         raise fail("path", path, "the name of a file")
     target = Path(path)
@@ -42,7 +42,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def cannot_write(path: Path, error: OSError) -> CannotWrite:
-    """The error for a file that the system does not let us write."""
+    """The error for a file that the operating system refuses to write, with a remedy."""
     if isinstance(error, CannotWrite):
         return error
     reason = error.strerror or str(error) or type(error).__name__
@@ -51,7 +51,7 @@ def cannot_write(path: Path, error: OSError) -> CannotWrite:
 
 
 def part_prefix(name: str) -> str:
-    """How the temporary names of a file begin, which end in ``.part``; long names are cut and told apart by a hash."""
+    """The beginning of a file's temporary names, which end in ``.part``; a long name is cut, and a hash keeps it unique."""
     raw = os.fsencode(name)
     if len(raw) > LONGEST_NAME:
         name = f"{os.fsdecode(raw[: LONGEST_NAME - 20])}~{hashlib.sha256(raw).hexdigest()[:16]}"
@@ -59,7 +59,7 @@ def part_prefix(name: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """A long name without its middle, for a message."""
+    """A name for an error message; a long one without its middle."""
     return text if len(text) <= 120 else f"{text[:57]}...{text[-60:]}"
 
 
@@ -67,7 +67,8 @@ def shortened(text: str) -> str:
 def _replacing(target: Path) -> Iterator[BinaryIO]:
     handle, temporary = tempfile.mkstemp(prefix=part_prefix(target.name), suffix=".part", dir=target.parent)
     try:
-        # mkstemp makes the file private; what is saved gets the permissions any new file would have.
+        # mkstemp creates a file that only its owner can read; give it the permissions of any other new file. The umask can only
+        # be read by setting it.
         umask = os.umask(0)
         os.umask(umask)
         os.chmod(temporary, 0o666 & ~umask)
@@ -79,6 +80,7 @@ def _replacing(target: Path) -> Iterator[BinaryIO]:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+    # The rename itself is on disk only after the folder is synced.
     folder = os.open(target.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -87,7 +89,7 @@ def _replacing(target: Path) -> Iterator[BinaryIO]:
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A CSV file."""
+    """The text of a CSV file."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(header)
@@ -96,23 +98,23 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def json_text(value: Mapping[str, Any]) -> str:
-    """A JSON file for people to read."""
+    """The text of a JSON file, indented for people to read."""
     return json.dumps(value, indent=2, allow_nan=False) + "\n"
 
 
 def write_text(path: Path, text: str) -> None:
-    """A text file, all at once."""
+    """Write a text file atomically."""
     with replacing(path) as file:
         file.write(text.encode())
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """A JSON file, all at once."""
+    """Write a JSON file atomically."""
     write_text(path, json_text(value))
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON file that a command left in its folder."""
+    """Read a JSON file that a command wrote into its folder."""
     try:
         read: Any = json.loads(path.read_text())
     except RecursionError:
@@ -120,10 +122,10 @@ def read_json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise foreign(path, str(error)) from None
     if not isinstance(read, dict):
-        raise foreign(path, "it has no names")
+        raise foreign(path, "it is not a JSON object")
     return read
 
 
 def foreign(path: Path, why: str) -> InvalidInput:
-    """The error for a file in a run's folder that is not as the run left it."""
+    """The error for a file in a run's folder that is not the one that the run wrote."""
     return InvalidInput(f"{path} is not what mixbin wrote there ({why[:120]}); choose another --out")

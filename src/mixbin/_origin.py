@@ -1,4 +1,4 @@
-"""Where numbers come from: the command, the versions, the machine."""
+"""The origin of a folder's numbers: the command, the versions and the machine."""
 
 import os
 import platform
@@ -12,7 +12,7 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "joblib")
 
 
 def origin(command: str, seconds: float) -> dict[str, Any]:
-    """What a folder keeps so that its numbers can be made again, with the seconds they took."""
+    """What a folder stores so that its numbers can be recomputed, with the seconds that they took."""
     return {
         "command": command,
         "finished": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -23,12 +23,12 @@ def origin(command: str, seconds: float) -> dict[str, Any]:
 
 
 def machine() -> str:
-    """Cores and memory, in words."""
+    """A text with the machine's cores, memory and architecture."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30 if hasattr(os, "sysconf") else 0.0
     return f"{cores} cores, {memory:.0f} GiB of memory, {platform.machine()}"
 
 
 def versions() -> dict[str, str]:
-    """Of mixbin, Python and the libraries that numbers depend on."""
+    """The versions of mixbin, Python and the libraries that numbers depend on."""
     return {"mixbin": __version__, "python": platform.python_version()} | {name: version(name) for name in LIBRARIES}

@@ -1,4 +1,4 @@
-"""One vocabulary of argument checks, so that every message names argument, value and remedy alike."""
+"""The argument checks of the whole library, whose messages all name the argument, its value and the remedy in the same form."""
 
 import math
 import re
@@ -14,16 +14,16 @@ from mixbin.errors import InvalidInput
 Floats = NDArray[np.float64]
 
 LARGEST_SIZE = 2**36
-"""Entries of theta: half a terabyte."""
+"""theta may have at most this many entries, which take half a terabyte."""
 
 
 def shown(value: object) -> str:
-    """A short rendering of a bad value for an error message."""
+    """A bad value as a short text for an error message."""
     if isinstance(value, np.ndarray):
         return f"an array of shape {value.shape} and dtype {value.dtype}"
     try:
         text = one_line(repr(value))
-    except Exception:  # a repr may raise anything
+    except Exception:  # a user's __repr__ may raise anything
         text = f"a {type(value).__name__}"
     return text if len(text) <= 60 else text[:57] + "..."
 
@@ -36,12 +36,12 @@ def listed(names: Iterable[Hashable], most: int = 5) -> str:
 
 
 def one_line(text: str) -> str:
-    """A text on one line, without the addresses of objects, which say nothing and differ from run to run."""
+    """The text on one line, without the memory addresses of objects, which tell nothing and differ from run to run."""
     return re.sub(r" at 0x[0-9a-fA-F]+", "", " ".join(text.split()))
 
 
 def fail(name: str, value: object, must: str, remedy: str = "", error: type[InvalidInput] = InvalidInput) -> InvalidInput:
-    """The error for argument ``name``; raised by the caller so that type checkers see the exit."""
+    """The error for argument ``name``. It is returned, not raised: type checkers see the caller's ``raise``."""
     return error(f"{name} must be {must}, got {shown(value)}" + (f"; {remedy}" if remedy else ""))
 
 
@@ -55,12 +55,13 @@ def real(
     open_high: bool = False,
     remedy: str = "",
 ) -> float:
-    """A finite number between ``low`` and ``high``."""
+    """``value`` as a float, if it is a finite number between ``low`` and ``high``."""
     left, right = ("(" if open_low else "["), (")" if open_high else "]")
     bounds = "" if low == -np.inf and high == np.inf else f" in {left}{low:g}, {high:g}{right}"
     if high == np.inf and low > -np.inf:
         bounds = f" {'greater than' if open_low else 'of at least'} {low:g}"
     must = f"a finite number{bounds}"
+    # True and False are numbers to Python; as an argument they are most likely a mistake.
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise fail(name, value, must, remedy)
     try:
@@ -74,7 +75,7 @@ def real(
 
 
 def positive_or_range(name: str, value: object, remedy: str) -> float | tuple[float, float]:
-    """A number above 0, or a pair (low, high) of these."""
+    """``value`` as a float, if it is a number above 0, or as a tuple (low, high), if it is a pair of such numbers."""
     if not isinstance(value, (tuple, list, np.ndarray)) or np.ndim(value) == 0:
         return real(name, value, low=0, open_low=True, remedy=remedy)
     if len(value) != 2:
@@ -88,7 +89,7 @@ def positive_or_range(name: str, value: object, remedy: str) -> float | tuple[fl
 def whole(
     name: str, value: object, *, low: int, high: int | None = None, remedy: str = "", error: type[InvalidInput] = InvalidInput
 ) -> int:
-    """A whole number between ``low`` and ``high``; ``error`` is raised when it is whole but out of range."""
+    """``value`` as an int, if it is a whole number from ``low`` to ``high``; ``error`` is for whole numbers out of range."""
     must = f"a whole number of at least {low}" if high is None else f"a whole number from {low} to {high}"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
         raise fail(name, value, must, remedy)
@@ -99,22 +100,23 @@ def whole(
 
 
 def flag(name: str, value: object) -> bool:
-    """True or False, nothing that merely looks like it."""
+    """``value`` as a bool; only True and False are accepted, not 0, 1 or None."""
     if not isinstance(value, (bool, np.bool_)):
         raise fail(name, value, "True or False")
     return bool(value)
 
 
 def choice(name: str, value: object, options: Sequence[Any]) -> Any:
-    """One of ``options``; no string is compared with an array by accident."""
+    """``value``, if it is one of ``options``."""
     for option in options:
+        # Compare the types first: an array == a string would give an array, or a warning.
         if value is option or (type(value) is type(option) and value == option):
             return option
     raise fail(name, value, "one of " + ", ".join(repr(option) for option in options))
 
 
 def is_finite(x: Floats) -> bool:
-    """Whether all entries are finite, without a temporary array of that size."""
+    """Whether all entries are finite. min and max need no temporary array of that size, as np.isfinite(x) would."""
     return x.size == 0 or bool(np.isfinite(x.min()) and np.isfinite(x.max()))
 
 
@@ -127,20 +129,23 @@ def array(
     remedy: str = "",
     keep_single: bool = False,
 ) -> Floats:
-    """A finite float64 array of that shape; a float64 array passes through uncopied, a float32 one with ``keep_single``."""
+    """``value`` as a finite float64 array of that shape.
+
+    A float64 array is returned as it is, not copied; with ``keep_single`` a float32 array too.
+    """
     plain_table(name, value)
     must = "an array of numbers" if shape is None else f"an array of numbers of shape {shape}"
     if ndim is not None:
         must = f"an array of numbers with {ndim} dimension{'s' if ndim != 1 else ''}"
     try:
         raw = np.asarray(value)
-        # Text that happens to spell numbers is a mistake in the caller's table, not a number.
+        # Refuse text, even "1.5": a column of texts is a mistake in the user's table.
         if raw.dtype.kind not in "buif":
             raise TypeError
-        with np.errstate(over="ignore"):  # of a longer type than float64
+        with np.errstate(over="ignore"):  # a longdouble may overflow; the infinity is reported below
             x = raw if keep_single and raw.dtype == np.float32 else raw.astype(np.float64, copy=False)
     except Exception:
-        # Whatever an object's own conversion raises, it is not an array.
+        # A user's __array__ may raise anything; whatever it is, the value is no array of numbers.
         raise fail(name, value, must, remedy) from None
     if (shape is not None and x.shape != shape) or (ndim is not None and x.ndim != ndim):
         raise fail(name, x, must, remedy)
@@ -155,7 +160,7 @@ def array(
 
 
 def unmasked(name: str, value: object) -> None:
-    """Refuse masked entries, which NumPy hands on as the numbers below the mask."""
+    """Refuse an array with masked entries, for which np.asarray returns the numbers below the mask."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.getmaskarray(value).any():
         masked = int(np.count_nonzero(np.ma.getmaskarray(value)))
         raise InvalidInput(
@@ -165,7 +170,7 @@ def unmasked(name: str, value: object) -> None:
 
 
 def plain_table(name: str, value: object) -> None:
-    """Refuse what NumPy takes for numbers without a word: masked entries, dates, columns of one name, broken indices."""
+    """Refuse what NumPy would silently take for numbers or misread: masked entries, dates, duplicate columns, broken indices."""
     unmasked(name, value)
     if type(value).__module__.startswith("scipy.sparse"):
         _check_indices(name, value)
@@ -176,7 +181,7 @@ def plain_table(name: str, value: object) -> None:
 
 
 def _dtypes(name: str, value: Any) -> list[tuple[object, object]]:
-    """The dtypes of a dataframe with their columns, or the one of an array or series."""
+    """(column, dtype) for each column of a dataframe, or (None, dtype) for an array or series."""
     columns, dtypes = getattr(value, "columns", None), getattr(value, "dtypes", None)
     if columns is None or not isinstance(dtypes, Iterable):
         return [(None, getattr(value, "dtype", None))]
@@ -187,7 +192,7 @@ def _dtypes(name: str, value: Any) -> list[tuple[object, object]]:
 
 
 def _check_indices(name: str, value: Any) -> None:
-    """SciPy's own products read and write outside of their memory where the indices of a matrix are wrong."""
+    """Refuse a sparse matrix with wrong indices: SciPy's products would read and write outside of their memory."""
     try:
         if value.format in ("csr", "csc", "bsr"):
             value.check_format(full_check=True)
@@ -196,27 +201,29 @@ def _check_indices(name: str, value: Any) -> None:
                 if index.size and not (index.min() >= 0 and index.max() < side):
                     raise ValueError("an index lies outside of the shape")
     except ValueError as error:
-        raise InvalidInput(f"{name} must be a whole sparse matrix, got one with broken indices ({error}); make it anew") from None
+        raise InvalidInput(
+            f"{name} must be a valid sparse matrix, got one with broken indices ({error}); build it again"
+        ) from None
 
 
 def shape_that_fits(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of a vector that a machine can hold."""
+    """``shape``, if an array of that shape can fit into a machine's memory."""
     if math.prod(shape) > LARGEST_SIZE:
         raise fail(name, shape, f"at most {LARGEST_SIZE} entries in all", "no machine holds more")
     return shape
 
 
 def loose_array(name: str, value: object, must: str) -> NDArray[Any]:
-    """An array of anything; rows of different lengths are none."""
+    """``value`` as an array of any dtype; lists of different lengths are refused, because they form no array."""
     unmasked(name, value)
     try:
         return np.asarray(value)
-    except Exception:  # whatever an object's own conversion raises
+    except Exception:  # a user's __array__ may raise anything
         raise fail(name, value, must) from None
 
 
 def generator(name: str, seed: object) -> np.random.Generator:
-    """NumPy's generator for a seed: None, a whole number of at least 0, or a generator itself."""
+    """The NumPy generator for a seed, which is None, a whole number of at least 0, or a generator (returned as it is)."""
     if isinstance(seed, np.random.Generator):
         return seed
     if seed is None:
@@ -225,7 +232,7 @@ def generator(name: str, seed: object) -> np.random.Generator:
 
 
 def binary(name: str, value: object, *, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    """A boolean array of that shape; numbers must be exactly 0 or 1."""
+    """``value`` as a boolean array of that shape; numbers must be exactly 0 or 1."""
     if isinstance(value, np.ndarray) and value.dtype == np.bool_ and value.shape == shape:
         return value
     x = array(name, value, shape=shape)

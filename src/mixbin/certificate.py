@@ -1,4 +1,4 @@
-"""What can be said about a binary point (SPEC section 1), and no more than was checked."""
+"""What can be said about a binary point (docs/maths.md, "Certificates of a binary point"), and no more than was checked."""
 
 from dataclasses import dataclass
 from math import inf, isfinite, isnan, nan

@@ -1,4 +1,4 @@
-"""Events: what a callback sees of a running method, and how it can end it; and a display of them for terminals."""
+"""Events, by which a callback watches a running method and can stop it, and a progress display for terminals."""
 
 import sys
 from collections.abc import Callable
@@ -20,30 +20,30 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Event:
-    """The run after one step or polish pass (``kind`` "step") or one outer iteration ("outer"); its arrays are read-only."""
+    """The state of a run after a step or polish pass (``kind`` "step") or an outer iteration ("outer"). Arrays are read-only."""
 
     kind: str
     phase: str
     """"relax", "penalise", "lam" or "polish"."""
     start: int
-    """Counted from 0, of ``starts`` in all."""
+    """The number of the current start, from 0 to ``starts`` - 1."""
     starts: int
     outer: int
     inner: int
     epsilon: float
     value: float
-    """G, never penalised; an estimate within a stochastic solver's pass."""
+    """G without the penalty; during a pass of a sampling solver, an estimate of it."""
     theta: Floats
     lam: Floats
     n_evaluations: int
     seconds: float
     theta_set: BinarySet = field(repr=False)
     stop: Callable[[], None] = field(repr=False)
-    """Ends the run cleanly after this step, with status STOPPED and a feasible answer."""
+    """Call this to end the run after this step, with status STOPPED and a feasible result."""
 
     @cached_property
     def distance(self) -> float:
-        """dist_inf(theta, Theta_bin), computed when asked for."""
+        """dist_inf(theta, Theta_bin), computed at the first access."""
         return self.theta_set.distance_to_binary(self.theta)
 
 
@@ -53,16 +53,16 @@ STAGES = {"relax": "relaxing", "penalise": "penalising", "lam": "tuning lam", "p
 
 
 class ProgressDisplay:
-    """One line on a terminal that follows a run; nothing in a pipe. Pass it as a callback.
+    """A callback that shows the progress of a run in one line of a terminal. It writes nothing if the output is not a terminal.
 
     Parameters
     ----------
     label : str
-        What is being worked on, shown at the left.
+        A text at the left end of the line, such as the name of the data.
     console : rich.console.Console, optional
-        Where to show it; stderr by default.
+        The console to write to; stderr by default.
     note : callable, optional
-        Returns what else is to be shown, such as how much was read.
+        A function without arguments that returns a text for the right end of the line, such as how much was read.
     """
 
     def __init__(self, label: str = "", console: "Console | None" = None, note: Callable[[], str] | None = None) -> None:
@@ -74,13 +74,13 @@ class ProgressDisplay:
         self._start, self._distance = 0, np.nan
 
     def __call__(self, event: Event) -> None:
-        """Show the event."""
+        """Update the line with this event."""
         if not self.console.is_terminal:
             return
         if event.start != self._start:
             self._start, self._distance = event.start, np.nan
         if event.kind == "outer":
-            # The distance takes a pass over theta: once per outer iteration is often enough.
+            # The distance costs a pass over theta, so it is computed only once per outer iteration.
             self._distance = event.distance
         if self._live is None:
             from rich.live import Live
@@ -90,7 +90,7 @@ class ProgressDisplay:
         self._live.update(self._line(event))
 
     def close(self) -> None:
-        """Take the line away; called at the end of the run."""
+        """Remove the line; the method calls this at the end of the run."""
         if self._live is not None:
             self._live.stop()
             self._live = None
@@ -120,7 +120,7 @@ class ProgressDisplay:
 
 
 def _clock(seconds: float) -> str:
-    """A duration as people read it."""
+    """A duration as minutes and seconds, or hours, minutes and seconds."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -1,4 +1,4 @@
-"""``mixbin reproduce``: its numbers against SPEC, killed and started again, what it says, errors."""
+"""``mixbin reproduce``: its numbers against expected ones, killed and started again, what it says, errors."""
 
 import base64
 import json
@@ -32,7 +32,7 @@ def cells(got, table, **where):
     return [it for it in found if all(it[name] == value for name, value in where.items())]
 
 
-# The quick size, as it is: the numbers of SPEC.
+# The quick size, unchanged: how its numbers compare with the oracle and with the published ones.
 
 
 @pytest.fixture(scope="module")

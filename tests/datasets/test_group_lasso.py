@@ -69,7 +69,7 @@ BAD = [
     ({"a": 1.5}, "a must be a finite number"),
     ({"a": np.nan}, "a must be a finite number"),
     ({"n_tasks": 0}, "n_tasks must be a whole number of at least 1, got 0"),
-    ({"n_samples": 1}, "n_samples must be a whole number of at least 2, got 1; one row"),
+    ({"n_samples": 1}, "n_samples must be a whole number of at least 2, got 1; the noise is scaled by the spread"),
     ({"n_features": 0}, "n_features must be a whole number"),
     ({"n_groups": 0}, "n_groups must be a whole number from 1 to 100"),
     ({"n_groups": 101}, "n_groups must be a whole number from 1 to 100, got 101; every group"),

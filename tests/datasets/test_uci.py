@@ -1,4 +1,7 @@
-"""The published data sets: their splits against the anchors of SPEC, every way to find them, and what is not them refused."""
+"""The published data sets: every way to find them, their splits, and other files refused.
+
+The splits are checked against the anchors of docs/maths.md, "BlogFeedback and YearPredictionMSD".
+"""
 
 import dataclasses
 import functools

@@ -295,7 +295,7 @@ def test_distances_can_be_read(steps, far, title, unit):
     ("steps", "far", "message"),
     [
         ([0, 1], [0.5], r"distance must be an array of numbers of shape \(2,\), one per step"),
-        ([1, 0], [0.5, 0.5], "steps must be in the order they were made"),
+        ([1, 0], [0.5, 0.5], "steps must be in ascending order"),
         ([0, 1], [0.5, 1.5], "distance must be numbers from 0 to 1"),
         ([0, 1], [np.nan, np.nan], "distance must be numbers from 0 to 1, at least one"),
         ([0, np.nan], [0, 0], "steps must be finite"),

@@ -347,7 +347,7 @@ BAD = {
         lambda: mb.bilevel(
             ridge_outer, ridge_inner, W0, lower=mb.OwnSolver(lambda w, v, s: w), hypergradient=mb.Unrolled(3), **RIDGE
         ),
-        "Implicit.. when lower is your own solver",
+        "Implicit.. when lower is an OwnSolver",
     ),
     "limit": (lambda: mb.Minimise(tol=1.0, limit=0.1), "limit must be"),
 }

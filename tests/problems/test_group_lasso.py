@@ -68,7 +68,7 @@ def admm(X, y, theta, lam, ridge, rho=0.3, steps=20_000):
 
 
 def published(X, y, theta, lam, ridge, q):
-    """The dual iteration as SPEC section 4 prints it, with v and u of shape (P, L)."""
+    """The dual iteration as printed in docs/maths.md, "Unrolled lower level", with v and u of shape (P, L)."""
     inverse = np.linalg.inv(X.T @ X / len(y) + ridge * np.eye(len(theta)))
     gamma, v, u = 0.99 * ridge / lam, np.zeros(theta.shape), np.zeros(theta.shape)
     for _ in range(q):

@@ -26,8 +26,8 @@ def variances(X, y, labels, L):
     """Gamma and sigma after the stated number of steps, written down plainly."""
     N = len(y)
     power = np.mean(y**2)
-    gamma, sigma = np.full(L, power / (np.sum(X**2) / N)), evidence.NOISE * power
-    for _ in range(evidence.STEPS[-1]):
+    gamma, sigma = np.full(L, power / (np.sum(X**2) / N)), evidence.FIRST_NOISE * power
+    for _ in range(evidence.VARIANCE_STEPS[-1]):
         inverse = np.linalg.inv(sigma * np.eye(N) + (X * gamma[labels]) @ X.T)
         g, h = X.T @ inverse @ y, np.einsum("np,nm,mp->p", X, inverse, X)
         sigma *= np.sqrt(np.sum((inverse @ y) ** 2) / np.trace(inverse))
@@ -69,9 +69,9 @@ def test_l1_models_are_those_of_scikit_learn():
     data = small(n_tasks=5)
     tasks = packed("X", data.X, "y", data.y)
     W = np.empty((5, 12))
-    lasso.lasso_models(*tasks, lasso.SHARE, W)
+    lasso.lasso_models(*tasks, lasso.PENALTY_SHARE, W)
     for X, y, w in zip(data.X, data.y, W, strict=True):
-        mu = lasso.SHARE * np.abs(X.T @ y).max() / len(y)
+        mu = lasso.PENALTY_SHARE * np.abs(X.T @ y).max() / len(y)
         reference = Lasso(alpha=mu, fit_intercept=False, tol=1e-10, max_iter=100_000).fit(X, y)
         np.testing.assert_allclose(w, reference.coef_, atol=2e-3 * np.abs(reference.coef_).max())
 

@@ -128,7 +128,7 @@ def test_rows_far_from_the_others_keep_their_digits():
 
 @pytest.mark.slow
 def test_published_anchor_on_blog_data():
-    """First iterate of the published run, on validation and on test (SPEC section 3)."""
+    """First iterate of the published run, on validation and on test (docs/maths.md, "BlogFeedback and YearPredictionMSD")."""
     with zipfile.ZipFile(shared_file("BlogFeedback.zip")) as archive:
         tests = sorted(name for name in archive.namelist() if name.startswith("blogData_test"))
         names = ["blogData_train.csv", *tests]

@@ -34,7 +34,7 @@ def end_after(monkeypatch, n_events):
         if seen[0] == n_events:
             raise Ended
 
-    monkeypatch.setattr(Work, "_heed", heed)
+    monkeypatch.setattr(Work, "_exit_without_parent", heed)
     monkeypatch.setattr(jobs, "CHECKPOINT_EVERY", 0.0)
 
 
@@ -90,10 +90,10 @@ def test_a_finished_job_is_not_done_again(tmp_path, monkeypatch):
 def test_a_job_leaves_when_the_process_that_began_it_is_gone(tmp_path, monkeypatch):
     left = []
     monkeypatch.setattr(jobs.os, "_exit", left.append)
-    Work(tmp_path, os.getpid())._heed(None)
-    Work(tmp_path, os.getppid())._heed(None)
+    Work(tmp_path, os.getpid())._exit_without_parent(None)
+    Work(tmp_path, os.getppid())._exit_without_parent(None)
     assert left == []
-    Work(tmp_path, 2**22 + 1)._heed(None)
+    Work(tmp_path, 2**22 + 1)._exit_without_parent(None)
     assert left == [1]
 
 

@@ -1,4 +1,4 @@
-"""The results at the published size that are committed: from their own runs, and what SPEC expects of them."""
+"""The committed results at the published size: computed from the committed runs, and as good as they must be."""
 
 import json
 from base64 import b64decode

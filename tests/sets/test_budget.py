@@ -78,13 +78,13 @@ def test_large_cardinality_is_exact():
     assert Budget(400, 37, at_most=True).cardinality() == sum(math.comb(400, j) for j in range(38))
 
 
-# The projection. Small constants bring a short vector along the ways of a long one.
+# The projection. With small constants, the code for long vectors runs on a short one.
 
 
 @pytest.fixture(params=[(8, 4), (8, 0), (4, 1), (16, 16)], ids=str)
 def _short_sample(request, monkeypatch):
     sample, many = request.param
-    for name, value in {"SAMPLE": sample, "MANY": many, "FEW": 2, "BLOCK": 5}.items():
+    for name, value in {"SAMPLE_SIZE": sample, "MOST_SAMPLED_BREAKPOINTS": many, "MERGED_AT_ONCE": 2, "CACHE_BLOCK": 5}.items():
         monkeypatch.setattr(_capped_simplex, name, value)
 
 
@@ -182,7 +182,7 @@ def check_optimal(a, p, k):
 def test_a_sample_that_misleads_costs_time_but_nothing_else(value, fraction):
     m = 250_000
     a = np.random.default_rng(1).normal(size=m)
-    a[np.random.default_rng(0).integers(m, size=_capped_simplex.SAMPLE)] = value
+    a[np.random.default_rng(0).integers(m, size=_capped_simplex.SAMPLE_SIZE)] = value
     theta_set = Budget(m, fraction)
     check_optimal(a, theta_set.project(a), theta_set.k)
 

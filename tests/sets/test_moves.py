@@ -17,7 +17,7 @@ every_small = pytest.mark.parametrize("case", SMALL.values(), ids=SMALL.keys())
 @pytest.fixture(params=[(32, 1024, 1 << 17), (2, 3, 4), (1, 1, 1)], ids=["as shipped", "small squares", "one by one"])
 def _squares(request, monkeypatch):
     """The same moves in other batches, so that the seams between them are tested at small sizes."""
-    for name, value in zip(("FIRST", "HEAD", "BATCH"), request.param, strict=True):
+    for name, value in zip(("FIRST_SIDE", "RANKED_FIRST", "LARGEST_BATCH"), request.param, strict=True):
         monkeypatch.setattr(_moves, name, value)
 
 

@@ -91,7 +91,7 @@ def test_curvature_that_explodes_along_the_way(monkeypatch):
         return problem.evaluate(state.theta, problem.lam_set.decode(state.lam)).value
 
     assert reached() < 0.1
-    monkeypatch.setattr("mixbin.solvers.saga.NEAR", np.inf)
+    monkeypatch.setattr("mixbin.solvers.saga.SHORTEST_WAY_MEASURED", np.inf)
     assert reached() > 0.3
 
 

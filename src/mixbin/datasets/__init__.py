@@ -1,4 +1,4 @@
-"""The data of the published experiments: the synthetic tasks, and the tables split as they were."""
+"""The data of the published experiments: the synthetic tasks, and two UCI tables with their published splits."""
 
 from mixbin.datasets.group_lasso import GroupLassoData, make_group_lasso
 from mixbin.datasets.uci import RegressionData, load_blog, load_music

@@ -1,4 +1,4 @@
-"""Regression tasks whose coefficients live on one group of features each (SPEC section 4, "Synthetic data")."""
+"""Regression tasks, each of which uses the features of one group only (docs/maths.md, "Synthetic tasks")."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,20 +12,21 @@ from mixbin.data.tasks import TaskData, numbered, stacked
 from mixbin.errors import InvalidInput
 
 LEAST = 2
-"""Features in the smallest group of a random structure."""
+"""Every group of a random structure has at least this many features."""
 MAX_DRAWS = 10_000
+"""If this many random draws of group sizes have a group that is too small, the arguments are refused."""
 MOST_NUMBERS = 2**40
-"""Entries of one table of all tasks; more fit into no memory."""
+"""The training rows of all tasks together may have at most this many entries; no memory holds more."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupLassoData:
-    """Training, validation and test rows of tasks that share a structure, with the truth behind them."""
+    """Training, validation and test rows of tasks that share a structure, with the true structure and the true models."""
 
     X: Floats
-    """(tasks, rows, features), like X_val and X_test."""
+    """The training rows, of shape (tasks, rows, features); X_val and X_test have the same shape."""
     y: Floats
-    """(tasks, rows), like y_val and y_test."""
+    """The training targets, of shape (tasks, rows); y_val and y_test have the same shape."""
     X_val: Floats
     y_val: Floats
     X_test: Floats
@@ -60,31 +61,33 @@ def make_group_lasso(
     noise: float = 0.2,
     seed: int | np.random.Generator | None = 0,
 ) -> GroupLassoData:
-    """The published synthetic data: each task has one active group, drawn uniformly.
+    """Draw the published synthetic data, in which each task uses the features of one group, drawn uniformly.
 
-    Active coefficients are uniform on [-1, -a] ∪ [a, 1]; rows are standard normal with columns scaled to norm 1, drawn apart for
-    training, validation and test; y = Xw + noise * std(Xw) * N(0, 1).
+    The coefficients of these features are uniform on [-1, -a] ∪ [a, 1], all others are 0. Rows are standard normal with columns
+    scaled to norm 1, drawn separately for training, validation and test; y = Xw + noise * std(Xw) * N(0, 1).
 
     Parameters
     ----------
     groups : {"equal", "inequal", "random"}, default "inequal"
-        The sizes of the groups. "equal" needs n_groups to divide n_features. "inequal" makes half of the groups three times as
-        large as the others (five of 5 and five of 15) and needs n_groups even and n_features divisible by 2 n_groups. "random"
-        takes round(n_features * softmax) of standard normals, the remainder to the first group, drawn again while a group has
-        fewer than 2 features.
+        The sizes of the groups. "equal": all of one size; n_groups must divide n_features. "inequal" (the paper's word for
+        unequal): half of the groups are three times as large as the others, by default five of 5 features and five of 15;
+        n_groups must be even and 2 n_groups must divide n_features. "random": round(n_features * softmax of standard normals),
+        the remainder to the first group; the sizes are drawn again while a group has fewer than 2 features.
     a : float, default 0.3
-        The smallest size of an active coefficient, in [0, 1].
+        The smallest absolute value of a coefficient that is not 0, in [0, 1].
     n_tasks, n_samples, n_features, n_groups : int
-        Tasks, rows per task in each of the three parts, columns, and groups.
+        The numbers of tasks, of rows per task in each of the three parts, of features, and of groups.
     noise : float, default 0.2
-        The standard deviation of the noise, relative to that of the task's signal.
+        The standard deviation of the noise, relative to that of the task's signal Xw.
     seed : int, Generator or None, default 0
         The same seed gives the same data.
     """
     check.choice("groups", groups, ("equal", "inequal", "random"))
     a = check.real("a", a, low=0, high=1)
     T = check.whole("n_tasks", n_tasks, low=1)
-    N = check.whole("n_samples", n_samples, low=2, remedy="one row has no spread to scale the noise by")
+    N = check.whole(
+        "n_samples", n_samples, low=2, remedy="the noise is scaled by the spread of the targets, and one row has none"
+    )
     P = check.whole("n_features", n_features, low=1)
     L = check.whole("n_groups", n_groups, low=1, high=P, remedy="every group needs a feature")
     noise = check.real("noise", noise, low=0)

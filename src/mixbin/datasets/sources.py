@@ -1,6 +1,6 @@
-"""Where a data set's files come from (a path, the folder in MIXBIN_DATA, a download kept in the user's cache) and their numbers.
+"""Finding a data set's files (at a path, in the folder MIXBIN_DATA, or by a download into the user's cache) and parsing them.
 
-The archives' own checksums may change when they are zipped anew; what is checked, by the loaders, is their content.
+A zip archive's checksum changes when its files are zipped again, so it is not checked. The loaders check the numbers in it.
 """
 
 import gzip
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FOLDER = "MIXBIN_DATA"
-"""The environment variable that names a folder of data sets."""
+"""The name of the environment variable that holds the path of a folder with data sets."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """One data set: the function that loads it, the file names it is known by (the first is the best) and its address."""
+    """One data set: the function that loads it, its title, the file names to look for in order of preference, and its address."""
 
     loader: str
     title: str
@@ -40,7 +40,7 @@ class Source:
     url: str
 
     def read(self, path: str | os.PathLike[str] | None, parse: Callable[[Path], T]) -> T:
-        """What ``parse`` makes of the first place that has the data; a download it refuses is not kept."""
+        """Parse the data from the first place that has them; a download that ``parse`` refuses is deleted."""
         found = self.local(path)
         if found is not None:
             return parse(found)
@@ -52,13 +52,13 @@ class Source:
             raise
 
     def local(self, path: str | os.PathLike[str] | None) -> Path | None:
-        """Where the data lies on this machine: at ``path``, or in the folder in MIXBIN_DATA."""
+        """The place of the data on this machine: at ``path``, or in the folder MIXBIN_DATA; None if they are not there."""
         if path is not None:
             if not isinstance(path, (str, os.PathLike)):
                 raise fail("path", path, f"{self.names[0]} or a folder that holds it", self._remedy())
             try:
                 found = self._among(Path(path))
-            except (OSError, ValueError):  # too long a name, a zero byte
+            except (OSError, ValueError):  # the name is too long or contains a zero byte
                 found = None
             if found is None:
                 raise InvalidInput(
@@ -73,12 +73,12 @@ class Source:
         return self._among(Path(folder))
 
     def _among(self, place: Path) -> Path | None:
-        """The file itself, or the first of the known names in a folder."""
+        """``place`` itself if it is a file, or the first of the known names in the folder ``place``."""
         if not place.is_dir():
             return place if place.exists() else None
         for name in self.names:
             if (place / name).is_file():
-                # Files that are part of a set stand for the folder they lie in.
+                # This file is one of many: the data set is the folder it lies in.
                 return place if name.endswith("_train.csv") else place / name
         return None
 
@@ -102,7 +102,7 @@ class Source:
 
 @contextmanager
 def members(place: Path, pattern: str) -> Iterator[dict[str, Callable[[], IO[bytes]]]]:
-    """The files of a folder or zip whose names match, in the order of their names: what opens each of them."""
+    """The files of a folder or zip archive whose names match, as {name: function that opens it}, in the order of their names."""
     with ExitStack() as stack:
         if place.is_dir():
             found = {file.name: _opener(file) for file in place.iterdir() if file.is_file()}
@@ -125,7 +125,7 @@ def _member(archive: zipfile.ZipFile, name: str) -> Callable[[], IO[bytes]]:
 
 @contextmanager
 def opened(file: Path, pattern: str) -> Iterator[IO[bytes]]:
-    """One file of text: as it is, gzipped, or the one that matches in a zip."""
+    """A text file opened for reading: plain, gzipped, or the one file of a zip archive whose name matches."""
     with ExitStack() as stack:
         if zipfile.is_zipfile(file):
             inside = stack.enter_context(members(file, pattern))
@@ -139,12 +139,12 @@ def opened(file: Path, pattern: str) -> Iterator[IO[bytes]]:
             stream.seek(0)
         except OSError as error:
             raise InvalidInput(f"{str(file)!r} cannot be read ({error.strerror}); check the path") from None
-        # Closing the file is enough: the unpacker holds nothing else.
+        # The GzipFile need not be closed: it holds nothing but the stream, which the stack closes.
         yield cast(IO[bytes], gzip.GzipFile(fileobj=stream)) if packed else stream
 
 
 def parse(stream: IO[bytes], name: str, columns: int) -> "pa.Table":
-    """A CSV of numbers without header; each number is the nearest float64 to what is written."""
+    """Parse a CSV of numbers without a header; each number becomes the nearest float64."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -159,7 +159,7 @@ def parse(stream: IO[bytes], name: str, columns: int) -> "pa.Table":
 
 
 def matrix(table: "pa.Table", columns: range) -> Floats:
-    """Some columns of a table side by side."""
+    """Some columns of a table as one array."""
     out = np.empty((len(table), len(columns)))
     for j, column in enumerate(columns):
         out[:, j] = table.column(column).to_numpy()
@@ -167,12 +167,12 @@ def matrix(table: "pa.Table", columns: range) -> Floats:
 
 
 def column(table: "pa.Table", number: int) -> Floats:
-    """One column, in memory of its own."""
+    """One column of a table, copied, so that the table's memory can be freed."""
     return np.array(table.column(number).to_numpy())
 
 
 def digest(*arrays: Floats) -> str:
-    """A checksum of the numbers, whatever file they came from."""
+    """A checksum of the numbers, which does not depend on the file format they came in."""
     h = hashlib.sha256()
     for x in arrays:
         h.update(np.ascontiguousarray(x, dtype="<f8").data)

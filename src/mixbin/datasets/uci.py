@@ -1,4 +1,7 @@
-"""BlogFeedback and YearPredictionMSD of the UCI archive, in float64, split as in the published experiments (SPEC section 3)."""
+"""BlogFeedback and YearPredictionMSD from the UCI archive, in float64, split as in the published experiments.
+
+See docs/maths.md, "BlogFeedback and YearPredictionMSD", for the splits and for two numbers that a correct loader reproduces.
+"""
 
 import os
 from dataclasses import dataclass
@@ -36,9 +39,9 @@ MUSIC = Source(
 )
 MUSIC_COLUMNS = 91
 MUSIC_PARTS = (231_857, 231_858, 51_630)
-"""Train, test, validation, in file order."""
+"""The numbers of training, test and validation rows, in file order."""
 MUSIC_FIRST = (2001, 49.94357, 21.47114, 73.0775, 8.74861)
-"""How the first row begins."""
+"""The first numbers of the first row."""
 MUSIC_YEARS = (1922, 2011)
 RANDOM7000, RANDOM7000_TRAIN, RANDOM7000_DIGEST = 7_000, 5_000, "94ccc020b5ea37def3775814fb4a43a0dedc985b30d88f9e8e1e6f3e661764c2"
 FIRST1176, FIRST1176_DIGEST = 1_176, "f399db30f222536700aa4989b1fb12495a9aebcba51dcc6662af2743dcf583d5"
@@ -63,20 +66,22 @@ class RegressionData:
 
 
 def load_blog(path: str | os.PathLike[str] | None = None) -> RegressionData:
-    """BlogFeedback: how many comments a blog post gets in the next 24 hours (52,397 training rows, 280 features).
+    """Load BlogFeedback: how many comments a blog post gets in the next 24 hours (52,397 training rows, 280 features).
 
-    The 60 test files in the order of their names are 7,624 rows: the first 1,089 are the test set, the others the validation set.
+    The 60 test files in the order of their names have 7,624 rows: the first 1,089 are the test set, the others the validation
+    set.
 
     Parameters
     ----------
     path : path, optional
-        The UCI archive (BlogFeedback.zip), its unpacked folder, or a folder that holds it. Without it, the folder in the
-        environment variable MIXBIN_DATA; if the data is not there either, it is downloaded once into the user's cache.
+        The UCI archive (BlogFeedback.zip), its unpacked folder, or a folder that contains the archive. By default the folder that
+        the environment variable MIXBIN_DATA names; if the data are not there either, they are downloaded once into the user's
+        cache.
 
     Returns
     -------
     RegressionData
-        Only after the numbers' checksum was found right.
+        The data, after a check of their checksum.
 
     References
     ----------
@@ -86,22 +91,23 @@ def load_blog(path: str | os.PathLike[str] | None = None) -> RegressionData:
 
 
 def load_music(path: str | os.PathLike[str] | None = None) -> RegressionData:
-    """YearPredictionMSD: the year of a song from its timbre (231,857 training rows, 90 features).
+    """Load YearPredictionMSD: the year of a song from its timbre (231,857 training rows, 90 features).
 
     Rows in file order: 231,857 training, 231,858 test, 51,630 validation.
 
     Parameters
     ----------
     path : path, optional
-        YearPredictionMSD.txt, as it is, zipped or gzipped, or a folder that holds it. Without it, the folder in the environment
-        variable MIXBIN_DATA; if the data is not there either, it is downloaded once (some 200 MB) into the user's cache.
-        Two excerpts are accepted too, and ``name`` says so: of 7,000 random rows the last 2,000 are the test set and 1,000 of
-        the others, always the same, the validation set; the first 1,176 rows are split 60/20/20 in file order.
+        YearPredictionMSD.txt, plain, zipped or gzipped, or a folder that contains it. By default the folder that the environment
+        variable MIXBIN_DATA names; if the data are not there either, they are downloaded once (some 200 MB) into the user's
+        cache. Two excerpts are accepted too, and the result's ``name`` tells. Of the excerpt of 7,000 random rows, the last 2,000
+        are the test set, and 1,000 of the others, always the same, the validation set. The excerpt of the first 1,176 rows is
+        split 60/20/20 in file order.
 
     Returns
     -------
     RegressionData
-        Only after shape, years and first row (of an excerpt: the numbers' checksum) were found right.
+        The data, after a check of their shape, years and first row (of an excerpt: of their checksum).
 
     References
     ----------
@@ -121,7 +127,7 @@ def _blog(place: Path) -> RegressionData:
         for name, open_file in files.items():
             with open_file() as stream:
                 tables[name] = parse(stream, name, BLOG_COLUMNS)
-    # "test" sorts before "train", the test files by their dates.
+    # The files are sorted by name: "test" comes before "train", and the test files are in the order of their dates.
     *held_out, train = tables.values()
     features, target = range(BLOG_COLUMNS - 1), BLOG_COLUMNS - 1
     X, y = matrix(train, features), column(train, target)
@@ -167,7 +173,7 @@ Part = slice | np.ndarray
 
 
 def _music_split(file: Path, X: Floats, y: Floats) -> tuple[Part, Part, Part, str]:
-    """Which rows are training, validation and test rows, and the name of what the file holds."""
+    """The training, validation and test rows, and the name of the data set or excerpt in the file."""
     n_train, n_test, _ = MUSIC_PARTS
     if len(y) == sum(MUSIC_PARTS) and _begins_like_music(X, y):
         return slice(n_train), slice(n_train + n_test, None), slice(n_train, n_train + n_test), "music"
@@ -185,7 +191,7 @@ def _music_split(file: Path, X: Floats, y: Floats) -> tuple[Part, Part, Part, st
 
 
 def _begins_like_music(X: Floats, y: Floats) -> bool:
-    """What is known of the whole file besides its shape."""
+    """Whether the first row and the range of the years are those of YearPredictionMSD."""
     first = (y[0], *X[0, : len(MUSIC_FIRST) - 1])
     years = bool(np.all(y == np.round(y))) and (y.min(), y.max()) == MUSIC_YEARS
     return years and first == MUSIC_FIRST

@@ -1,4 +1,4 @@
-"""Ridge regression on the rows worth keeping (SPEC section 3), as a scikit-learn estimator.
+"""Ridge regression on the rows worth keeping (docs/maths.md, "Data distillation"), as a scikit-learn estimator.
 
 The rows are chosen by ``RidgeDistillation`` and one of the methods; what is fitted in the end is the ridge on them.
 """

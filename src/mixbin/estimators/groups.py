@@ -1,4 +1,4 @@
-"""Linear models of many tasks that share groups of features (SPEC section 4), as a scikit-learn estimator.
+"""Linear models of many tasks that share groups of features (docs/maths.md, "Group structures"), as a scikit-learn estimator.
 
 The groups are found by ``GroupLassoStructure`` and one of the methods; what is fitted in the end is the group lasso with them.
 """

@@ -1,4 +1,4 @@
-"""The baselines: relax, then round (SPEC section 1)."""
+"""The baselines: relax, then round (docs/maths.md, "Baselines")."""
 
 import os
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Leaving the stationary points of the penalty that are not minimisers (SPEC section 1, "where the plain algorithm gets stuck").
+"""Leaving the stationary points of the penalty that are not minimisers (docs/maths.md, "Ties").
 
 k identical coordinates sit at j/k each with equal gradients for every small eps. Along e_i - e_j the slope of G + phi/eps is 0
 and its curvature is that of the penalty, -4/eps: first order sees nothing, moving mass between them is descent all the same.

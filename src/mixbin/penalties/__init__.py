@@ -1,4 +1,4 @@
-"""Concave penalties whose weight 1/eps drives a relaxed theta to binary points (SPEC section 1)."""
+"""Concave penalties whose weight 1/eps drives a relaxed theta to binary points (docs/maths.md, "Penalty")."""
 
 from mixbin.penalties.base import Penalty
 from mixbin.penalties.logarithmic import Logarithmic

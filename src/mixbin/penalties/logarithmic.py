@@ -1,4 +1,4 @@
-"""A penalty of the family of Lucidi & Rinaldi (2010): logarithms that rise steeply at binary points and flatten between them."""
+"""A penalty of the family of Lucidi & Rinaldi (2010): logarithms, which are steep near binary points and flat between them."""
 
 from dataclasses import dataclass
 
@@ -8,32 +8,33 @@ from mixbin import _validate as check
 from mixbin.penalties.base import Floats, Penalty
 
 SMALLEST, LARGEST = 1e-50, 1e50
-"""What alpha may be: its square, times the weight of the penalty, must be a number."""
+"""The range of alpha: outside it, alpha^2 times the weight of the penalty can overflow or vanish."""
 
 
 @dataclass(frozen=True)
 class Logarithmic(Penalty):
     """phi(theta) = c sum_i log(1 + theta_i (1 - theta_i) / c) with c = alpha (1 + alpha).
 
-    This is the family's log(t + alpha) + log(1 - t + alpha), shifted to vanish exactly on binary points and scaled to the slopes
-    of ``Quadratic`` there, +1 at 0 and -1 at 1; it tends to ``Quadratic`` as alpha grows. Between binary points it is flatter, so
-    entries near one half are pushed less and entries near 0 or 1 just as much.
+    This is the family's log(t + alpha) + log(1 - t + alpha), shifted so that it vanishes exactly at binary points, and scaled so
+    that it has the slopes of ``Quadratic`` there, +1 at 0 and -1 at 1. It tends to ``Quadratic`` as alpha grows. Between binary
+    points it is flatter: it pushes entries near one half less than ``Quadratic``, and entries near 0 or 1 just as much.
 
     Parameters
     ----------
     alpha : float
-        From 1e-50 to 1e50; the smaller, the flatter in the middle.
+        From 1e-50 to 1e50. The smaller alpha is, the flatter phi is around one half.
     """
 
     alpha: float = 0.1
 
     def __post_init__(self) -> None:
-        remedy = "as it grows it tends to Quadratic, as it falls to no penalty"
+        remedy = "a large alpha gives Quadratic(), a small one hardly any penalty"
         check.real("alpha", self.alpha, low=SMALLEST, high=LARGEST, remedy=remedy)
 
     def value(self, theta: Floats) -> float:
         """phi(theta)."""
         c = self.alpha * (1.0 + self.alpha)
+        # log1p, because log(1 + x) has no correct digit for x below 1e-16, which is where theta is almost binary.
         return c * float(np.log1p(theta * (1.0 - theta) / c).sum())
 
     def add_gradient(self, grad: Floats, theta: Floats, weight: float) -> Floats:

@@ -9,11 +9,11 @@ class Quadratic(Penalty):
     """phi(theta) = sum_i theta_i (1 - theta_i), with gradient 1 - 2 theta (Raghavachari 1969)."""
 
     def value(self, theta: Floats) -> float:
-        """phi(theta), summed term by term: sum(theta) - theta'theta would cancel near binary points."""
+        """phi(theta), summed as products theta_i (1 - theta_i): sum(theta) - theta'theta would cancel near binary points."""
         return float(np.vdot(theta, 1.0 - theta))
 
     def add_gradient(self, grad: Floats, theta: Floats, weight: float) -> Floats:
-        """``grad + weight (1 - 2 theta)``, in three passes: this runs once per inner step."""
+        """``grad + weight (1 - 2 theta)``, in three passes over one new array, since it runs in every step of a solver."""
         out = np.multiply(theta, -2.0 * weight)
         out += grad
         out += weight

@@ -1,4 +1,7 @@
-"""Figures: each is first a plain object with all that is drawn, then a matplotlib figure (imported when one is drawn)."""
+"""Figures. Each is first computed as a plain object with everything that it shows, then drawn by matplotlib.
+
+Matplotlib is imported when the first figure is drawn.
+"""
 
 from mixbin.plot.distance import DistanceCurve, distance, distance_curve
 from mixbin.plot.evolution import Evolution, evolution

@@ -1,4 +1,4 @@
-"""What the figures with curves share: colours, lines that stay readable in grey, curves of any length, numbers on axes."""
+"""What the figures with curves share: colours, lines that can be told apart in grey, thinning of long curves, tick labels."""
 
 import textwrap
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_POINTS = 2000
-"""Points of a curve that are drawn; of more, the ends and what stands out."""
-MARKS = 9
-"""Markers along a curve, about: they tell curves apart where colours cannot."""
-DECADES = 10.0
-"""A loss that spans more than this factor is drawn on a log axis."""
-SMALL = 8
-"""Points of the font of all but titles and labels."""
+"""A curve with more points than this is thinned to its ends and the extreme points of each stretch."""
+MARKERS = 9
+"""About this many markers are set along a curve; they tell curves apart in print without colours."""
+LOG_AXIS_FROM = 10.0
+"""Curves are drawn on a log axis if their largest value is more than this many times their smallest."""
+SMALL_FONT = 8
+"""Size in points of all texts except titles and axis labels."""
 
 
 class Look(NamedTuple):
-    """How a curve is drawn; the colours are Okabe and Ito's, made for every kind of colour vision."""
+    """How a curve is drawn. The colours are those of Okabe and Ito, which can be told apart with every kind of colour vision."""
 
     colour: str
     line: str | tuple[int, tuple[float, ...]]
@@ -34,36 +34,37 @@ ORANGE = Look("#D55E00", "-", "o")
 BLUE = Look("#0072B2", (0, (4, 1.5)), "s")
 GREEN = Look("#009E73", "-", "^")
 PURPLE = Look("#AA4A88", "-", "D")
-"""Darker than the original, which is too pale for a line on white."""
+"""Darker than Okabe and Ito's purple, which is too pale for a line on white."""
 GREY = Look("0.45", "-", "o")
-"""For the only curve of a panel, and for what curves are held against; readable on white and on black."""
+"""For a panel with one curve only, and for limits; readable on white and on black."""
 
-FARTHEST = 1e100
+LARGEST_DRAWN = 1e100
+"""Values beyond this are drawn as infinite: matplotlib squares coordinates, and the squares of larger ones overflow."""
 LONGEST_TEXT = 300
-"""Letters of a title or label that are shown; a figure has room for no more."""
+"""Titles and labels are cut after this many letters; a figure has room for no more."""
 
 
 def with_gaps(name: str, value: object, shape: tuple[int, ...]) -> Floats:
-    """A curve of numbers, some of which may be missing or infinite."""
+    """``value`` as a curve of that shape, some of whose numbers may be missing or infinite."""
     raw = check.loose_array(name, value, f"an array of numbers of shape {shape}, one per step")
     if raw.dtype.kind not in "buif" or raw.shape != shape:
         raise check.fail(name, value, f"an array of numbers of shape {shape}, one per step")
     with np.errstate(over="ignore"):
         y = raw.astype(np.float64)
-    # Matplotlib squares what it draws; further away is infinity to the eye.
-    return np.where(np.abs(y) > FARTHEST, np.copysign(np.inf, y), y)
+
+    return np.where(np.abs(y) > LARGEST_DRAWN, np.copysign(np.inf, y), y)
 
 
 def checked_steps(steps: ArrayLike) -> Floats:
-    """The horizontal places of a curve."""
+    """The horizontal coordinates of a curve, checked."""
     x = check.array("steps", steps, ndim=1)
-    if x.size and np.abs(x).max() > FARTHEST:
-        raise check.fail("steps", x, f"numbers of at most {FARTHEST:g}", "count in a larger unit")
+    if x.size and np.abs(x).max() > LARGEST_DRAWN:
+        raise check.fail("steps", x, f"numbers of at most {LARGEST_DRAWN:g}", "count in a larger unit")
     return x
 
 
 def thin(y: Floats, most: int = MOST_POINTS, keep: NDArray[np.intp] | None = None) -> NDArray[np.intp]:
-    """Which points of a curve to draw: both ends, ``keep``, and of each stretch the lowest, the highest and a missing one."""
+    """The indices of the points to draw: both ends, ``keep``, and of each stretch the lowest, the highest and a missing point."""
     if y.size <= most:
         return np.arange(y.size, dtype=np.intp)
     kept = np.array([0, y.size - 1], dtype=np.intp)
@@ -83,11 +84,14 @@ def thin(y: Floats, most: int = MOST_POINTS, keep: NDArray[np.intp] | None = Non
 
 
 def line(axes: "Axes", x: Floats, y: Floats, look: Look, label: str = "", joined: bool = False) -> None:
-    """A curve with gaps where it is not finite; a point between two gaps is a dot. ``joined``: its first point is another's."""
+    """Draw a curve, with gaps where it is not finite; a point between two gaps becomes a dot.
+
+    With ``joined``, the first point belongs to the curve before this one and has no marker.
+    """
     index = thin(y)
     x, y = x[index], np.where(np.isfinite(y[index]), y[index], np.nan)
     finite = np.flatnonzero(np.isfinite(y))[int(joined) :]
-    marks = finite[:: max(1, -(-finite.size // MARKS))].tolist()
+    marks = finite[:: max(1, -(-finite.size // MARKERS))].tolist()
     style: dict[str, Any] = {"color": look.colour, "marker": look.marker, "markersize": 3.5}
     axes.plot(x, y, linestyle=look.line, linewidth=1.4, markevery=marks, label=label or "_", **style)
     padded = np.concatenate([[np.nan], y, [np.nan]])
@@ -97,7 +101,7 @@ def line(axes: "Axes", x: Floats, y: Floats, look: Look, label: str = "", joined
 
 
 def limit(axes: "Axes", height: float, label: str) -> None:
-    """A dotted horizontal line, named at its right end, outside the curves."""
+    """Draw a dotted horizontal line with its name to the right of the panel, where it hides no curve."""
     axes.axhline(height, color=GREY.colour, linestyle=":", linewidth=1.4, zorder=3)
     axes.annotate(
         label,
@@ -106,19 +110,19 @@ def limit(axes: "Axes", height: float, label: str) -> None:
         xytext=(3, 0),
         textcoords="offset points",
         va="center",
-        fontsize=SMALL,
+        fontsize=SMALL_FONT,
         annotation_clip=False,
     )
 
 
-def spans_decades(*curves: Floats) -> bool:
-    """Whether these curves need a log axis to be read together."""
+def needs_log_axis(*curves: Floats) -> bool:
+    """Whether these curves are positive and span such a range that only a log axis shows all of them."""
     values = np.concatenate([curve[np.isfinite(curve)] for curve in curves])
-    return bool(values.size and values.min() > 0 and values.max() / DECADES > values.min())
+    return bool(values.size and values.min() > 0 and values.max() / LOG_AXIS_FROM > values.min())
 
 
 def tidy(axes: "Axes", across: int = 5, up: int = 5) -> None:
-    """At most that many steps between ticks, with plain numbers; a faint grid, no frame."""
+    """Set at most ``across`` and ``up`` steps between ticks, with plain numbers, a faint grid and no frame."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     for axis, many in ((axes.xaxis, across), (axes.yaxis, up)):
@@ -130,7 +134,7 @@ def tidy(axes: "Axes", across: int = 5, up: int = 5) -> None:
         else:
             axis.set_major_locator(MaxNLocator(nbins=many, steps=[1, 2, 2.5, 5, 10]))
             axis.set_major_formatter(FuncFormatter(lambda value, _, axis=axis: tick_label(value, axis.get_majorticklocs())))
-    axes.tick_params(labelsize=SMALL, length=2)
+    axes.tick_params(labelsize=SMALL_FONT, length=2)
     axes.grid(axis="y", color="0.5", alpha=0.25, linewidth=0.6)
     axes.set_axisbelow(True)
     for side in ("top", "right"):
@@ -138,12 +142,12 @@ def tidy(axes: "Axes", across: int = 5, up: int = 5) -> None:
 
 
 def tick_label(value: float, ticks: Floats) -> str:
-    """One of evenly spaced ticks, with the digits that tell it from the next: 25,000 or 0.05 or 2.5e7."""
+    """The text of one of several evenly spaced ticks, with just enough digits to tell it from the next: 25,000, 0.05, 2.5e7."""
     largest = float(np.max(np.abs(ticks)))
     step = float(np.min(np.diff(ticks))) if len(ticks) > 1 else largest
     if abs(value) < 1e-9 * step or step == 0:
         return "0"
-    # One digit more than the step's first, because of steps such as 2.5.
+    # One digit more than the first digit of the step, because a step can be 2.5.
     if 1e-4 <= largest < 1e7:
         decimals = max(0, 1 - int(np.floor(np.log10(step) + 1e-9)))
         return _stripped(f"{value:{_comma(largest)}.{decimals}f}")
@@ -151,7 +155,7 @@ def tick_label(value: float, ticks: Floats) -> str:
 
 
 def number(value: float) -> str:
-    """A number in four digits, or without decimals from 10,000 on: 25,341 and 0.05, 2.5e7 and 2e-5."""
+    """A number as text with four digits, or without decimals from 10,000 on: 25,341 and 0.05, 2.5e7 and 2e-5."""
     if value == 0 or not np.isfinite(value):
         return f"{value:g}"
     if not 1e-3 <= abs(value) < 1e6:
@@ -160,7 +164,7 @@ def number(value: float) -> str:
 
 
 def _comma(largest: float) -> str:
-    """A separator of thousands from 10,000 on: years have none."""
+    """The thousands separator: a comma from 10,000 on, none below, so that years have none."""
     return "," if largest >= 1e4 else ""
 
 
@@ -174,6 +178,6 @@ def _stripped(text: str) -> str:
 
 
 def wrapped(text: str, width: int, longest: int = LONGEST_TEXT) -> str:
-    """Text in lines of at most ``width`` letters."""
+    """The text broken into lines of at most ``width`` letters, and cut after ``longest`` letters."""
     text = text if isinstance(text, str) else check.shown(text)
     return "\n".join(textwrap.wrap(text if len(text) <= longest else text[: longest - 1] + "…", width))

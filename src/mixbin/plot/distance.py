@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class DistanceCurve:
-    """What a figure of the distance shows."""
+    """What the figure of the distance shows."""
 
     steps: Floats
     distance: Floats
@@ -25,7 +25,7 @@ class DistanceCurve:
     title: str
     xlabel: str
     half: float = 0.5
-    """Below this, a small enough eps makes a local minimiser binary (SPEC section 1)."""
+    """Below this distance, a small enough eps makes every local minimiser binary (docs/maths.md, "Guarantees")."""
 
 
 def distance_curve(steps: ArrayLike, distance: ArrayLike, title: str = "", unit: str = "evaluations of G") -> DistanceCurve:
@@ -34,19 +34,19 @@ def distance_curve(steps: ArrayLike, distance: ArrayLike, title: str = "", unit:
     Parameters
     ----------
     steps : array of shape (n,)
-        What ``unit`` counts, never falling.
+        How many of ``unit`` the run had made at each point, in ascending order.
     distance : array of shape (n,)
-        dist_inf(theta, Theta_bin), from 0 to 1; NaN where it was not looked at, as in the trace of a run between two outer
-        iterations: these points are left out.
+        dist_inf(theta, Theta_bin), from 0 to 1. Points with NaN are left out; the trace of a run has NaN between two outer
+        iterations, where the distance is not computed.
     title : str
-        What stands above the curve.
+        The title of the figure.
     unit : str
-        What is counted, the label of the horizontal axis.
+        What ``steps`` counts; this is the label of the horizontal axis.
     """
     x = checked_steps(steps)
     y = with_gaps("distance", distance, x.shape)
     if np.any(np.diff(x) < 0):
-        raise check.fail("steps", x, "in the order they were made", "sort both arrays by steps")
+        raise check.fail("steps", x, "in ascending order", "sort both arrays by steps")
     looked = ~np.isnan(y)
     if not looked.any() or y[looked].min() < 0 or y[looked].max() > 1:
         raise check.fail("distance", y, "numbers from 0 to 1, at least one")
@@ -54,7 +54,7 @@ def distance_curve(steps: ArrayLike, distance: ArrayLike, title: str = "", unit:
 
 
 def distance(curve: DistanceCurve) -> "Figure":
-    """The distance along the steps, with the line at one half."""
+    """Draw the distance along the steps, with a line at one half."""
     figure = new_figure(4.2, 3.0)
     axes = figure.subplots()
     line(axes, curve.steps, curve.distance, BLUE._replace(line="-"))
@@ -62,7 +62,7 @@ def distance(curve: DistanceCurve) -> "Figure":
     axes.set_ylim(-0.03, 1.03)
     first, last = float(curve.steps[0]), float(curve.steps[-1])
     if 0 <= first < last - first:
-        # The relaxed stage, of which only the end was looked at, is part of the way.
+        # Begin the axis at 0: the relaxed stage belongs to the run, though the distance was computed only at its end.
         axes.set_xlim(left=-0.02 * last)
     axes.set_xlabel(wrapped(curve.xlabel, 55), parse_math=False)
     axes.set_ylabel("distance to binary points, dist$_∞$(θ, Θ$_{bin}$)", fontsize=9)

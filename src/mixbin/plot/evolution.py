@@ -1,4 +1,4 @@
-"""How a run on rows of a table evolves, figures 4, 5 and 6 of the paper: five panels, before and after rounding."""
+"""The evolution of a run that selects rows: five panels, before and after rounding, as in figures 4, 5 and 6 of the paper."""
 
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
@@ -7,7 +7,7 @@ import numpy as np
 
 from mixbin import _validate as check
 from mixbin._validate import Floats
-from mixbin.plot.curves import BLUE, ORANGE, SMALL, Look, limit, line, spans_decades, tidy, with_gaps, wrapped
+from mixbin.plot.curves import BLUE, ORANGE, SMALL_FONT, Look, limit, line, needs_log_axis, tidy, with_gaps, wrapped
 from mixbin.plot.figure import new_figure
 
 if TYPE_CHECKING:
@@ -15,41 +15,45 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 HALF_SQUARES = "½ mean squared error"
-AFTER = ("validation_rounded", "test_rounded", "rmse")
+ROUNDED_CURVES = ("validation_rounded", "test_rounded", "rmse")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Evolution:
-    """What the five panels show. Not finite entries, of a rounding that leaves no row, are not drawn but counted in a note."""
+    """What the five panels show.
+
+    An entry is not finite if rounding left no row to train on; such entries are not drawn, and a note counts them.
+    """
 
     steps: Floats
-    """After which of the steps, which ``unit`` counts, the point was looked at."""
+    """How many of ``unit`` the run had made at each point."""
     unit: str
+    """What ``steps`` counts; this is the label of the horizontal axes."""
     validation: Floats
-    """J(v) on the validation rows, v as it is."""
+    """The validation loss J(v) before rounding."""
     validation_rounded: Floats
-    """The same, v rounded."""
+    """The validation loss after rounding."""
     n_selected: Floats
-    """Rows that are on, v rounded."""
+    """The number of selected rows after rounding."""
     budget: int
     integrality: Floats
     """max_i min(v_i, 1 - v_i)."""
     test: Floats
     test_rounded: Floats
     rmse: Floats
-    """On the test rows, v rounded."""
+    """The RMSE on the test rows after rounding."""
     title: str = ""
     rounded: bool = True
-    """Whether the method rounds; if not, there is no "after" to draw and ``rmse`` is that of the point as it is."""
+    """Whether the method rounds. If not, nothing is drawn "after rounding", and ``rmse`` belongs to v itself."""
 
     def __post_init__(self) -> None:
         steps = check.array("steps", self.steps, ndim=1)
         if steps.size == 0 or np.any(np.diff(steps) < 0):
-            raise check.fail("steps", self.steps, "at least one number, in the order they were made")
+            raise check.fail("steps", self.steps, "at least one number, in ascending order")
         check.whole("budget", self.budget, low=0)
         check.flag("rounded", self.rounded)
         for name in CURVES:
-            # Frozen, yet lists are welcome.
+            # The dataclass is frozen, and lists given by a user must become arrays.
             object.__setattr__(self, name, with_gaps(name, getattr(self, name), steps.shape))
 
 
@@ -57,7 +61,7 @@ CURVES = tuple(field.name for field in fields(Evolution) if field.name not in ("
 
 
 def evolution(it: Evolution) -> "Figure":
-    """Validation loss, selected rows, integrality, test loss and RMSE along the steps."""
+    """Draw validation loss, selected rows, integrality, test loss and RMSE along the steps."""
     figure = new_figure(9.0, 4.9)
     figure.set_layout_engine("constrained", wspace=0.04, hspace=0.06)
     grid = figure.subplots(2, 3)
@@ -79,7 +83,7 @@ def evolution(it: Evolution) -> "Figure":
         axes.set_xlabel(wrapped(it.unit, 30, 90), fontsize=9, parse_math=False)
         tidy(axes, across=4, up=4)
         if not any(np.isfinite(curve.get_ydata()).any() for curve in axes.get_lines()):
-            # Numbers beside nothing would look like a scale.
+            # An empty panel gets no ticks: they would suggest a scale.
             axes.set_yticks([])
     _key(key, a, it)
     figure.suptitle(wrapped(it.title, 110), fontsize=11, parse_math=False)
@@ -99,26 +103,26 @@ def _single(axes: "Axes", title: str, it: Evolution, curve: Floats, look: Look, 
 
 
 def _scale(axes: "Axes", label: str, *curves: Floats) -> None:
-    """A log axis where a linear one would hide all but the largest values; the label says so."""
-    log = spans_decades(*curves)
+    """Use a log axis if a linear one would hide all but the largest values, and say so in the label."""
+    log = needs_log_axis(*curves)
     if log:
         axes.set_yscale("log")
     axes.set_ylabel(label + (" (log)" if log else ""), fontsize=9)
 
 
 def _key(axes: "Axes", first: "Axes", it: Evolution) -> None:
-    """The free cell: what the lines mean, and what is not drawn."""
+    """Fill the sixth cell of the grid with the legend and a note on points that are not drawn."""
     axes.axis("off")
     if it.rounded:
         handles, labels = first.get_legend_handles_labels()
         axes.legend(handles, labels, loc="upper left", fontsize=9, frameon=False, handlelength=3.5)
-    axes.text(0.02, 0.0, _note(it), fontsize=SMALL, va="bottom", ha="left", transform=axes.transAxes)
+    axes.text(0.02, 0.0, _note(it), fontsize=SMALL_FONT, va="bottom", ha="left", transform=axes.transAxes)
 
 
 def _note(it: Evolution) -> str:
-    """How many points are not drawn, and why."""
+    """A text that says how many points are not drawn, and why."""
     drawn = [name for name in CURVES[1:] if it.rounded or not name.endswith("_rounded")]
-    after = [name for name in drawn if it.rounded and name in AFTER]
+    after = [name for name in drawn if it.rounded and name in ROUNDED_CURVES]
     notes = []
     for when, names in (("after rounding, ", after), ("before rounding, " if it.rounded else "", set(drawn) - set(after))):
         missing = np.any([~np.isfinite(getattr(it, name)) for name in names], axis=0)

@@ -1,4 +1,4 @@
-"""Figures without pyplot: no window, no global state, safe in threads."""
+"""Figures made without pyplot: they open no window, share no global state, and can be drawn in threads."""
 
 import io
 import re
@@ -9,26 +9,26 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-"""Characters that a name may have and XML may not."""
+"""Characters that can occur in a user's names but not in XML."""
 
 
 def new_figure(width: float, height: float) -> "Figure":
-    """An empty figure of that size in inches; notebooks show it as it is."""
+    """An empty figure of that size in inches; a notebook displays it when a cell returns it."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
+    FigureCanvasAgg(figure)  # attaches itself to the figure, which cannot be drawn or saved without a canvas
     return figure
 
 
 def svg_text(figure: "Figure", about: str | None = None) -> str:
-    """The figure as SVG: its text stays text, and the same figure gives the same bytes; ``about`` is kept in its metadata."""
+    """The figure as SVG, with ``about`` in its metadata. Text stays text, and the same figure gives the same bytes."""
     import matplotlib
 
     out = io.StringIO()
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "mixbin"}), warnings.catch_warnings():
-        # Text stays text, so that the reader's font has the letters that matplotlib's lacks.
+        # Ignore matplotlib's warning about letters that its own font lacks: the text stays text, and the reader's font has them.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": "mixbin", "Description": about})
     return NO_XML.sub("\N{REPLACEMENT CHARACTER}", out.getvalue())

@@ -1,4 +1,4 @@
-"""Which rows of a table were selected: how a quantity is spread over all rows and over those that were kept."""
+"""Histograms of a quantity over all rows of a table and over the selected rows."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,52 +15,55 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FEW = 20
-"""Distinct values that have a bar each."""
+MOST_SINGLE_VALUES = 20
+"""If there are at most this many distinct values, each has a bar of its own."""
 MOST_BINS = 30
-HEAVY = 10.0
-"""Values that reach this many times as far as the middle four fifths have heavy tails."""
-TAIL = 0.02
-"""The share of the rows in an open bin, about."""
-LABELS = 60
-"""Letters that fit below the axis."""
-ALL = "0.72"
+"""The largest number of bins, about."""
+HEAVY_TAIL = 10.0
+"""Values have heavy tails if their range is at least this many times the range of the middle four fifths of them."""
+OPEN_BIN_SHARE = 0.02
+"""About this share of the rows goes into an open bin at either end."""
+LETTERS_BELOW_AXIS = 60
+"""Tick labels of up to this many letters in all fit below the axis."""
+ALL_ROWS_COLOUR = "0.72"
+"""The grey of the bars for all rows."""
 
 
 @dataclass(frozen=True, eq=False)
 class SelectionShares:
-    """What a figure of a selection shows: shares of all rows and of the selected, in the same bins."""
+    """What the figure of a selection shows: the shares of all rows and of the selected rows in the same bins."""
 
     low: Floats
-    """Where each bin begins (it belongs to the bin); -inf for an open first bin."""
+    """The lower edge of each bin, which belongs to the bin; -inf for an open first bin."""
     high: Floats
-    """Where it ends (the next bin's beginning; the last bin has its end); inf for an open last bin. Bins of one value: as low."""
+    """The upper edge of each bin, which belongs to the next bin, or to the bin itself if it is the last; inf for an open last
+    bin. Equal to ``low`` for a bin of one value."""
     all_rows: Floats
     """The share of all rows in each bin; sums to 1."""
     selected: Floats
-    """The share of the selected rows in each bin; sums to 1, or to 0 where no row is selected."""
+    """The share of the selected rows in each bin; sums to 1, or to 0 if no row is selected."""
     n_rows: int
     n_selected: int
     name: str
 
     @property
     def single_values(self) -> bool:
-        """Whether each bin is one value."""
+        """Whether each bin holds a single value."""
         return bool(np.all(self.low == self.high))
 
 
 def selection_shares(theta: ArrayLike, values: ArrayLike | None = None, name: str = "") -> SelectionShares:
-    """Where the selected rows lie among all rows.
+    """The shares of all rows and of the selected rows in the bins of a histogram.
 
     Parameters
     ----------
     theta : bool array of shape (m,)
         Which rows were selected.
     values : array of shape (m,), optional
-        A quantity of each row, such as the target; the number of the row, from 0, unless given. At most 20 distinct values have
-        a bin each; tails that reach far have bins that grow (1, 2, 5, 10, ...), or an open bin where the values are far from 0.
+        A quantity of each row, such as the target; by default the row's number, from 0. Up to 20 distinct values get a bin each.
+        Heavy tails get bins that grow (1, 2, 5, 10, ...), or one open bin if the values are far from 0.
     name : str
-        What the quantity is.
+        The name of the quantity, for the axis.
     """
     raw = check.loose_array("theta", theta, "a mask of shape (m,) with an entry per row of the table")
     if raw.ndim != 1 or raw.size == 0:
@@ -77,22 +80,24 @@ def selection_shares(theta: ArrayLike, values: ArrayLike | None = None, name: st
 
 
 def _bins(x: Floats) -> tuple[Floats, Floats, NDArray[np.intp]]:
-    """Bins for these values, and which bin each value is in."""
+    """The lower and upper edges of bins for these values, and the bin of each value."""
     distinct, bins = np.unique(x, return_inverse=True)
-    if distinct.size <= FEW:
+    if distinct.size <= MOST_SINGLE_VALUES:
         return distinct, distinct, bins.astype(np.intp)
     edges = _edges(x)
-    # Only inner edges decide, so that each value has a bin even where the outer edges suffer from rounding.
+    # Assign values by the inner edges only, so that every value gets a bin even if rounding moved an outer edge past it.
     return edges[:-1], edges[1:], np.searchsorted(edges[1:-1], x, side="right")
 
 
 def _edges(x: Floats) -> Floats:
     least, most = float(x.min()), float(x.max())
-    # Quantiles that are among the values: no sum of two large ones overflows.
-    tail_low, low, high, tail_high = np.quantile(x, [TAIL, 0.1, 0.9, 1 - TAIL], method="inverted_cdf").tolist()
+    # This method returns quantiles that are values themselves: interpolating between two large values could overflow.
+    tail_low, low, high, tail_high = np.quantile(
+        x, [OPEN_BIN_SHARE, 0.1, 0.9, 1 - OPEN_BIN_SHARE], method="inverted_cdf"
+    ).tolist()
     with np.errstate(over="ignore"):
         reach, middle, inner = np.subtract([most, high, tail_high], [least, low, tail_low]).tolist()
-    if reach < HEAVY * middle and np.isfinite(reach):
+    if reach < HEAVY_TAIL * middle and np.isfinite(reach):
         return _even(least, most)
     growing = _growing(x)
     of_the_middle = np.searchsorted(growing, [low, high])
@@ -104,7 +109,7 @@ def _edges(x: Floats) -> Floats:
 
 
 def _even(least: float, most: float) -> Floats:
-    """Edges that are multiples of a round number, from ``least`` or just below it to above ``most``."""
+    """Evenly spaced edges at multiples of a round number, from at most ``least`` to above ``most``."""
     rough = (most - least) / (MOST_BINS - 2)
     if rough < 1e-300:
         return np.linspace(least, most, 3)
@@ -112,13 +117,13 @@ def _even(least: float, most: float) -> Floats:
     factor = next(factor for factor in (1, 2, 5, 10, 20) if factor * 10.0**power >= rough)
     first = np.floor(least / (factor * 10.0**power))
     multiples = factor * (first + np.arange(MOST_BINS + 2))
-    # 3 / 10, where 3 * 0.1 has a rounding error.
+    # Divide by 10, do not multiply by 0.1: 3 / 10 is the number that people write as 0.3, 3 * 0.1 is not.
     edges = np.unique(multiples * 10.0**power if power >= 0 else multiples / 10.0**-power)
     return edges[: int(np.searchsorted(edges, most, side="right")) + 1]
 
 
 def _growing(x: Floats) -> Floats:
-    """Edges at 0, ±1, ±2, ±5, ±10, ... times a unit below which few values lie, on the sides that have values."""
+    """Edges at 0, ±1, ±2, ±5, ±10, ... times a power of ten below which few values lie, on those sides of 0 that have values."""
     size = np.abs(x[x != 0])
     first, last = np.floor(np.log10([np.quantile(size, 0.05, method="inverted_cdf"), size.max()])).astype(int).tolist()
     factors: tuple[float, ...] = (1.0, 2.0, 5.0)
@@ -127,11 +132,11 @@ def _growing(x: Floats) -> Floats:
         first = max(first, last - MOST_BINS // 2 + 2)
     with np.errstate(over="ignore"):
         sizes = np.array([factor * 10.0**power for power in range(first, last + 1) for factor in factors] + [np.inf])
-    # The first edge that no value reaches ends the axis: 10 to the next power where all of these are too small.
+    # The axis ends at the first edge above all values; if none of the edges so far is, that is the next power of ten.
     if last < 308:
         sizes[-1] = 10.0 ** (last + 1)
     parts = [np.zeros(1)]
-    # Not only above 0: the zeros have a bin of their own, beside the negative values.
+    # >= and not >: if there are zeros beside negative values, they need a bin above 0.
     if x.max() >= 0:
         parts.append(sizes[: int(np.searchsorted(sizes, x.max(), side="right")) + 1])
     if x.min() < 0:
@@ -140,12 +145,12 @@ def _growing(x: Floats) -> Floats:
 
 
 def selection(theta: ArrayLike, values: ArrayLike | None = None, name: str = "") -> "Figure":
-    """Histograms of a quantity over all rows and over the selected; see ``selection_shares``."""
+    """Draw the histograms of a quantity over all rows and over the selected rows; see ``selection_shares``."""
     return draw_shares(selection_shares(theta, values, name))
 
 
 def draw_shares(shares: SelectionShares) -> "Figure":
-    """The histograms of shares that are known."""
+    """Draw the histograms of shares that ``selection_shares`` has computed."""
     figure = new_figure(6.0, 3.4)
     axes = figure.subplots()
     all_label, selected_label = f"all {shares.n_rows:,} rows", f"the {shares.n_selected:,} selected"
@@ -153,13 +158,13 @@ def draw_shares(shares: SelectionShares) -> "Figure":
     n_bins = shares.low.size
     if shares.single_values:
         at = np.arange(n_bins)
-        axes.bar(at - 0.2, 100 * shares.all_rows, 0.4, color=ALL, label=all_label)
+        axes.bar(at - 0.2, 100 * shares.all_rows, 0.4, color=ALL_ROWS_COLOUR, label=all_label)
         axes.bar(at + 0.2, 100 * shares.selected, 0.4, color="none", hatch="////", label=selected_label, **edge)
         beside = 0.1 + max(0, 3 - n_bins) / 2
         axes.set_xlim(-0.5 - beside, n_bins - 0.5 + beside)
     else:
         at = np.arange(n_bins + 1)
-        axes.stairs(100 * shares.all_rows, at, fill=True, color=ALL, label=all_label)
+        axes.stairs(100 * shares.all_rows, at, fill=True, color=ALL_ROWS_COLOUR, label=all_label)
         axes.stairs(100 * shares.selected, at, label=selected_label, color=BLUE.colour, linewidth=1.6)
         axes.set_xlim(-0.3, n_bins + 0.3)
     tidy(axes)
@@ -178,7 +183,7 @@ def _is_even(shares: SelectionShares) -> bool:
 
 
 def _ticks(axes: "Axes", shares: SelectionShares) -> None:
-    """Numbers below the edges of the bins, or below the bins of one value; open bins say so. As many as fit."""
+    """Set as many tick labels as fit: at the edges of the bins, or below each bin of a single value; open bins get "<" or "≥"."""
     if shares.single_values:
         at, labels = np.arange(shares.low.size, dtype=np.float64), distinct_labels(shares.low)
     else:
@@ -189,16 +194,16 @@ def _ticks(axes: "Axes", shares: SelectionShares) -> None:
         if np.isinf(edges[-1]):
             at, labels = np.append(at[:-2], at[-1] - 0.5), [*labels[:-2], f"≥ {labels[-2]}"]
     width = max(map(len, labels)) + 2
-    every = max(1, -(-len(labels) * width // LABELS))
+    every = max(1, -(-len(labels) * width // LETTERS_BELOW_AXIS))
     kept = list(range(0, len(labels), every))
-    # An open last bin is always named, instead of a number that is too near.
+    # An open last bin always gets its label; a label too close to it is left out.
     if not shares.single_values and np.isinf(shares.high[-1]) and kept[-1] != len(labels) - 1:
         kept = [i for i in kept if at[-1] - at[i] >= every] + [len(labels) - 1]
     axes.set_xticks(at[kept], [labels[i] for i in kept])
 
 
 def distinct_labels(values: Floats) -> list[str]:
-    """The values in as few digits as tell them apart."""
+    """The values as texts, with as few digits as tell them apart."""
     short = [number(value) for value in values.tolist()]
     if len(set(short)) == len(short):
         return short

@@ -1,4 +1,4 @@
-"""Which feature is in which group, as a heat map: features down, groups across."""
+"""Heat maps of group structures: one row per feature, one column per group."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,48 +18,48 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = "Blues"
-"""From white to dark: reads the same with colour blindness, and without colours in print."""
-LONGEST = 24
-"""Letters of a name that are shown."""
+"""A colour map from white to dark, which reads the same with colour blindness and in print without colours."""
+LONGEST_NAME = 24
+"""Names are cut after this many letters."""
 MOST_ROWS = 100
-"""Features that are named each; of more, every second, third, ... one is."""
+"""If there are more features than this, only every second, third, ... one is named."""
 MOST_CELLS = 50_000
-"""Drawn as shapes; more of them become an image within the SVG."""
+"""A map with more cells than this is drawn as an image within the SVG, instead of as shapes."""
 ROW, COLUMN = 0.145, 0.3
-"""Inches of a cell."""
+"""Height and width of a cell in inches."""
 SMALL_ROW, SMALL_COLUMN, SMALL_NAMED = 0.06, 0.15, 10
-"""The same where more than two maps stand side by side: so many features are then named at most."""
+"""Height and width of a cell, and the number of features that are named, if more than two maps stand side by side."""
 
 
 @dataclass(frozen=True, eq=False)
 class StructureMap:
-    """What a heat map of a structure shows."""
+    """What the heat map of a structure shows."""
 
     matrix: Floats
-    """(features, groups), in the order they are drawn."""
+    """(features, groups), in the order in which they are drawn."""
     row_labels: tuple[str, ...]
     column_labels: tuple[str, ...]
     order: NDArray[np.intp]
-    """Which feature each row is."""
+    """The index of the feature in each row."""
     title: str
 
 
 def structure_map(
     theta: ArrayLike, names: Sequence[str] | None = None, labels: ArrayLike | None = None, title: str = ""
 ) -> StructureMap:
-    """A structure with its features sorted by group, so that each group is a block.
+    """The map of a structure with its features sorted by group, so that each group shows as a block.
 
     Parameters
     ----------
     theta : array of shape (features, groups)
         The structure, binary or relaxed, with entries in [0, 1].
     names : sequence of str, optional
-        The names of the features; their numbers, from 0, unless given.
+        The names of the features; by default their numbers, from 0.
     labels : array of shape (features,), optional
-        The group of each feature in another structure, such as the true one. The features are then sorted by it, and the
-        groups of ``theta`` by which of its groups they resemble: the same structure shows the same blocks.
+        The group of each feature in another structure, such as the true one. The features are then sorted by that structure, and
+        the groups of ``theta`` by the groups of it that they overlap most: equal structures give equal maps.
     title : str
-        What stands above the map.
+        The title of the map.
     """
     values = _checked(theta)
     n_features, n_groups = values.shape
@@ -91,7 +91,7 @@ def structure_map(
 def structure(
     theta: ArrayLike, names: Sequence[str] | None = None, labels: ArrayLike | None = None, title: str = "found"
 ) -> "Figure":
-    """A heat map of a structure, beside the true one where ``labels`` gives it; see ``structure_map``."""
+    """Draw a heat map of a structure, beside the true one if ``labels`` gives it; see ``structure_map``."""
     maps = [structure_map(theta, names, labels, title)]
     if labels is not None:
         maps.append(structure_map(one_hot(labels), names, labels, "true"))
@@ -99,7 +99,7 @@ def structure(
 
 
 def draw(*maps: StructureMap) -> "Figure":
-    """Heat maps side by side; the names of the features stand once where all have the same order."""
+    """Draw heat maps side by side; maps with the same order of features show their names once."""
     if not maps:
         raise InvalidInput("maps must hold at least one structure, got none; make one with structure_map")
     rows, columns = max(len(it.matrix) for it in maps), sum(it.matrix.shape[1] for it in maps)
@@ -134,7 +134,7 @@ def _panel(axes: "Axes", it: StructureMap, named: bool, most: int) -> "ScalarMap
     axes.set_title(it.title, fontsize=10, parse_math=False)
     axes.set_xlabel("group")
     across, down = -(-columns // 40), -(-rows // most)
-    # Names are text as it is: a $ in one begins no formula.
+    # A user's names are plain text: a $ in a name must not begin a formula.
     plain: dict[str, Any] = {"parse_math": False}
     axes.set_xticks(np.arange(0, columns, across) + 0.5, it.column_labels[::across], fontsize=8, **plain)
     if named:
@@ -149,7 +149,7 @@ def _panel(axes: "Axes", it: StructureMap, named: bool, most: int) -> "ScalarMap
 
 
 def _legend(figure: "Figure", panels: Any, drawn: "ScalarMappable", binary: bool) -> None:
-    """What the colours mean: two of them, or a scale."""
+    """Add a legend of the colours: two of them for binary structures, else a colour bar."""
     if not binary:
         figure.colorbar(drawn, ax=list(panels), label="membership", shrink=0.6, pad=0.02)
         return
@@ -164,11 +164,11 @@ def _legend(figure: "Figure", panels: Any, drawn: "ScalarMappable", binary: bool
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
+    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 
 
 def one_hot(labels: ArrayLike) -> Floats:
-    """The structure in which features with the same label are a group; the groups in the order of their labels."""
+    """The structure in which features with equal labels form a group; the groups are in the order of their labels."""
     raw = check.loose_array("labels", labels, "whole numbers, one per feature")
     if raw.ndim != 1 or raw.size == 0 or raw.dtype.kind not in "iub":
         raise check.fail("labels", raw, "whole numbers, one per feature")
@@ -184,7 +184,7 @@ def _checked(theta: ArrayLike) -> Floats:
 
 
 def _matched(theta: Floats, other: Floats) -> NDArray[np.intp]:
-    """The columns of theta, first those that overlap most with each column of ``other``, then the rest as they come."""
+    """The columns of theta: first the best match of each column of ``other``, then the remaining columns in their order."""
     from scipy.optimize import linear_sum_assignment
 
     own, matched = linear_sum_assignment(-(theta.T @ other))

@@ -1,4 +1,4 @@
-"""What happened along a run: G, the distance to binary points and eps over the evaluations."""
+"""The course of a run: G, the distance to binary points and eps over the evaluations."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from mixbin import _validate as check
 from mixbin._validate import Floats
 from mixbin.errors import InvalidInput
-from mixbin.plot.curves import BLUE, GREEN, GREY, ORANGE, PURPLE, SMALL, limit, line, number, spans_decades, thin, tidy
+from mixbin.plot.curves import BLUE, GREEN, GREY, ORANGE, PURPLE, SMALL_FONT, limit, line, needs_log_axis, number, thin, tidy
 from mixbin.plot.figure import new_figure
 from mixbin.result import Result, Trace
 
@@ -18,30 +18,32 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PHASES = {"relax": BLUE, "penalise": ORANGE, "lam": PURPLE, "polish": GREEN}
-BULK = 0.95
-"""The share of G's values, from the lowest, that a linear axis always shows."""
-FAR = 4.0
-"""Values this many times further up than the bulk reaches are left out, and counted above the panel."""
+ALWAYS_SHOWN = 0.95
+"""A linear axis always shows this share of the values of G, the lowest ones."""
+FAR_ABOVE = 4.0
+"""If G rises above the shown values by more than this many times their range, the higher values are not drawn, and the panel's
+title says how many they are."""
 
 
 @dataclass(frozen=True, eq=False)
 class TraceCurves:
-    """What a figure of a run shows: one start, at most 2,000 points a curve."""
+    """What the figure of a run shows: one start, with at most 2,000 points per curve."""
 
     start: int
     n_starts: int
     n_rows: int
-    """Rows of the trace that belong to the start, however many are drawn."""
+    """The number of rows of the trace that belong to the start, whether they are drawn or not."""
     evaluations: Floats
-    """Of G since the run began, for ``G`` and ``phase``."""
+    """The number of evaluations of G since the run began, at each point of ``G`` and ``phase``."""
     G: Floats
     phase: NDArray[np.str_]
     outer_evaluations: Floats
-    """When an outer iteration ended."""
+    """The number of evaluations at the end of each outer iteration."""
     distance: Floats
-    """dist_inf(theta, Theta_bin) there."""
+    """dist_inf(theta, Theta_bin) at the end of each outer iteration."""
     epsilon_evaluations: Floats
-    """When a value of eps was first used, and the end of the penalised stage; empty without a penalty."""
+    """The number of evaluations when each value of eps was first used, and at the end of the penalised stage; empty without a
+    penalty."""
     epsilon: Floats
 
 
@@ -51,9 +53,9 @@ def trace_curves(result: Result | Trace, start: int | None = None) -> TraceCurve
     Parameters
     ----------
     result : Result or Trace
-        What a method handed back, or its ``trace``.
+        What a method returned, or its ``trace``.
     start : int, optional
-        Which start, from 0; the one that won unless given (of a bare trace, the one that ended with the lowest G).
+        The number of the start, from 0; by default the start that gave the result (for a Trace, the one with the lowest last G).
     """
     if not isinstance(result, (Result, Trace)):
         raise check.fail("result", result, "a Result or a Trace", "pass what relax_and_penalize or relax_and_round returned")
@@ -63,7 +65,7 @@ def trace_curves(result: Result | Trace, start: int | None = None) -> TraceCurve
     if not drawable.any():
         raise InvalidInput("result must have a trace with evaluations and G, got none; enumerate_binary keeps no trace")
     phase = path.column("phase")
-    # A trace without starts has one.
+    # A trace without a column of starts comes from a method with a single start.
     starts = np.nan_to_num(column["start"])
     numbers = np.unique(starts[drawable]).astype(int).tolist()
     chosen = _winner(result, starts, column["G"], phase, drawable) if start is None else check.whole("start", start, low=0)
@@ -92,7 +94,7 @@ def trace_curves(result: Result | Trace, start: int | None = None) -> TraceCurve
 
 
 def _winner(result: Result | Trace, starts: Floats, G: Floats, phase: NDArray[np.str_], drawable: NDArray[np.bool_]) -> int:
-    """The start that gave the answer: it ended with its value, and its relaxed stage with the relaxed value of the result."""
+    """The start that gave the result: its last G is the result's value, and its last relaxed G the result's relaxed value."""
     numbers = np.unique(starts[drawable])
     last = np.array([G[drawable & (starts == start)][-1] for start in numbers])
     if isinstance(result, Trace):
@@ -105,13 +107,13 @@ def _winner(result: Result | Trace, starts: Floats, G: Floats, phase: NDArray[np
     relaxed_gaps = np.array([abs(ends[-1] - relaxed.value) if ends.size else np.inf for ends in relax_ends])
     if np.all(phase == "relax"):
         return int(numbers[np.argmin(relaxed_gaps)])
-    # Several starts often end in the same point, up to rounding.
+    # Several starts often end in the same point, up to rounding; the relaxed values tell them apart.
     equal = gaps <= gaps.min() + 1e-9 * abs(result.value)
     return int(numbers[np.argmin(np.where(equal, relaxed_gaps, np.inf))])
 
 
 def _first_used(epsilon: Floats, penalised: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """The rows in which eps changes, and the last with a penalty."""
+    """The rows in which eps changes, and the last row with a penalty."""
     rows = np.flatnonzero(penalised & np.isfinite(epsilon))
     if rows.size == 0:
         return rows
@@ -122,7 +124,7 @@ def _first_used(epsilon: Floats, penalised: NDArray[np.bool_]) -> NDArray[np.int
 
 
 def trace(result: Result | Trace, start: int | None = None) -> "Figure":
-    """G with its phases, the distance to binary points and eps along a run; see ``trace_curves``."""
+    """Draw G with its phases, the distance to binary points and eps along a run; see ``trace_curves``."""
     curves = trace_curves(result, start)
     panels = [_value_panel]
     panels += [_distance_panel] if curves.distance.size else []
@@ -137,7 +139,7 @@ def trace(result: Result | Trace, start: int | None = None) -> "Figure":
     all_axes[-1].set_xlabel("evaluations of G")
     figure.align_ylabels()
     handles, labels = all_axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=SMALL, frameon=False, handlelength=3)
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=SMALL_FONT, frameon=False, handlelength=3)
     return figure
 
 
@@ -145,24 +147,24 @@ def _value_panel(axes: "Axes", curves: TraceCurves) -> None:
     named = set()
     for begin, end in _segments(curves.phase):
         phase = str(curves.phase[begin])
-        # From the last point of the phase before, so that the path is one line.
+        # Each phase is drawn from the last point of the phase before, so that the curve has no gaps.
         part = slice(max(begin - 1, 0), end)
         look = PHASES.get(phase, GREY)
         line(axes, curves.evaluations[part], curves.G[part], look, "" if phase in named else phase, joined=begin > 0)
         named.add(phase)
     notes = [f"start {curves.start}, one of {curves.n_starts}"] if curves.n_starts > 1 else []
     label = "G"
-    top = float(np.quantile(curves.G, BULK))
+    top = float(np.quantile(curves.G, ALWAYS_SHOWN))
     low, high = float(curves.G.min()), float(curves.G.max())
-    if spans_decades(curves.G[top >= curves.G]):
+    if needs_log_axis(curves.G[top >= curves.G]):
         axes.set_yscale("log")
         label = "G (log scale)"
-    elif high - top > FAR * (top - low) > 0:
+    elif high - top > FAR_ABOVE * (top - low) > 0:
         above = top + 0.1 * (top - low) < curves.G
         axes.set_ylim(low - 0.08 * (top - low), top + 0.1 * (top - low))
         notes.append(f"not shown: {np.count_nonzero(above)} points further up, to {number(high)}")
     axes.set_ylabel(label)
-    axes.set_title("; ".join(notes), fontsize=SMALL, loc="right")
+    axes.set_title("; ".join(notes), fontsize=SMALL_FONT, loc="right")
     tidy(axes, across=8, up=4)
 
 
@@ -183,11 +185,11 @@ def _epsilon_panel(axes: "Axes", curves: TraceCurves) -> None:
 
 
 def _segments(phase: NDArray[np.str_]) -> list[tuple[int, int]]:
-    """First row and the one after the last of each stay in a phase."""
+    """(first, last + 1) of each run of rows in the same phase."""
     inner = (np.flatnonzero(phase[1:] != phase[:-1]) + 1).tolist()
     return list(zip([0, *inner], [*inner, phase.size], strict=True))
 
 
 def _changes(curves: TraceCurves) -> list[float]:
-    """Where a phase ends; only the first few, lest the lines fill the panel."""
+    """The evaluations at which a phase ends; only the first eight, because more vertical lines would fill the panel."""
     return [float(curves.evaluations[end - 1]) for _, end in _segments(curves.phase)[:-1]][:8]

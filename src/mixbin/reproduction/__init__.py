@@ -1,1 +1,1 @@
-"""The published experiments: what the paper printed, to set beside what is computed here."""
+"""The published experiments, recomputed and set beside the numbers that the paper prints."""

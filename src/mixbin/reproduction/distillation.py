@@ -1,6 +1,7 @@
-"""One run of data distillation: tables 3 and 5, figures 3 to 6 (SPEC section 3).
+"""One run of data distillation, for tables 3 and 5 and figures 3 to 6 (docs/maths.md, "Data distillation").
 
-Every loss is that of scikit-learn's Ridge trained anew with the weights of the rows: none depends on the code that chose them.
+Every reported loss is that of scikit-learn's Ridge, trained again with the chosen weights of the rows. So no reported loss
+depends on the code that chose the rows.
 """
 
 from base64 import b64decode, b64encode
@@ -19,13 +20,13 @@ from mixbin.reproduction.job import Job, Record, Work
 from mixbin.reproduction.paper import ALPHA, PER_EPSILON, paper_problem, paper_settings
 
 BUDGETS = ("10", "20", "30")
-"""In per cent of the training rows."""
+"""The budgets of table 3, in per cent of the training rows."""
 ABLATED = "20"
-"""The budget of table 5 and of the figures."""
+"""The budget of table 5 and of figures 3 to 6, in per cent."""
 
 
 def music_here() -> str | None:
-    """What the folder in MIXBIN_DATA has of music: "music", "music-excerpt" or nothing; nothing is downloaded."""
+    """What the folder MIXBIN_DATA contains of music: "music", "music-excerpt" or None. Nothing is downloaded."""
     found = MUSIC.local(None)
     if found is None:
         return None
@@ -33,7 +34,7 @@ def music_here() -> str | None:
 
 
 def find_blog() -> None:
-    """Make sure that blog is on this machine: in the folder in MIXBIN_DATA, or downloaded now."""
+    """Make sure that blog is on this machine: download it unless it is in the folder MIXBIN_DATA."""
     if BLOG.local(None) is None:
         load_blog()
 
@@ -44,20 +45,20 @@ def _loaded(experiment: str) -> RegressionData:
 
 
 def data_of(job: Job) -> RegressionData:
-    """The data of a run: in the given order for run 0, its training rows shuffled for the others."""
+    """The data of a run. Run 0 has the training rows in file order, every other run has them shuffled by its own seed."""
     whole = _loaded(job.experiment)
     rows = _rows(job, len(whole.y))
     return replace(whole, X=whole.X[rows], y=whole.y[rows])
 
 
 def _rows(job: Job, n_rows: int) -> NDArray[np.intp]:
-    """Which training rows of the file the run can keep, in its order."""
+    """The training rows of the file that the run may keep, in the run's order."""
     rows = np.arange(0, n_rows, job.every)
     return np.random.default_rng(job.run).permutation(rows) if job.run else rows
 
 
 def selection(job: Job, packed: str, n_rows: int) -> NDArray[np.bool_]:
-    """The rows of the training file that penalize kept, from what the record holds."""
+    """A mask of the rows of the training file that penalize kept, decoded from the record's ``selection``."""
     mask = np.zeros(n_rows, dtype=bool)
     rows = _rows(job, n_rows)
     mask[rows] = np.unpackbits(np.frombuffer(b64decode(packed), dtype=np.uint8), count=len(rows)).astype(bool)
@@ -65,14 +66,14 @@ def selection(job: Job, packed: str, n_rows: int) -> NDArray[np.bool_]:
 
 
 def compute(job: Job, work: Work) -> Record:
-    """Penalize, and unless this is an ablation, the relaxation with as many evaluations, rounded in two ways."""
+    """Run penalize; unless this is an ablation, also run the relaxation with as many evaluations, and round it in two ways."""
     data = data_of(job)
-    problem, keywords = _told(job, data)
+    problem, keywords = _problem_and_keywords(job, data)
     ridge = problem.problem if isinstance(problem, PublishedGradient) else problem
     main = job.beta is None
     watched = main and job.setting == ABLATED and job.run == 0
     every = 1 if job.solver == "default" else PER_EPSILON
-    path = AlongTheWay(ridge, data)
+    path = PathMeasurements(ridge, data)
     along = work.recorder("penalize-path", path.penalized, every) if watched else None
     penalize = work.penalize(problem, along, seed=job.run, **keywords)
     result = penalize.result
@@ -112,8 +113,8 @@ def compute(job: Job, work: Work) -> Record:
     return record
 
 
-def _told(job: Job, data: RegressionData) -> tuple[RidgeDistillation | PublishedGradient, dict[str, Any]]:
-    """The problem and the keywords of penalize."""
+def _problem_and_keywords(job: Job, data: RegressionData) -> tuple[RidgeDistillation | PublishedGradient, dict[str, Any]]:
+    """The problem of the job, and the keywords for ``relax_and_penalize``."""
     parts = (data.X, data.y, data.X_val, data.y_val)
     budget = float(job.setting) / 100
     if job.solver == "paper":
@@ -125,7 +126,7 @@ def _told(job: Job, data: RegressionData) -> tuple[RidgeDistillation | Published
 
 
 def measure(data: RegressionData, weights: NDArray[Any]) -> Record:
-    """Losses of scikit-learn's Ridge with these weights of the rows; None where no row is left to train on."""
+    """The losses of scikit-learn's Ridge trained with these weights of the rows; None if no row has a positive weight."""
     from sklearn.linear_model import Ridge
 
     used = weights > 0
@@ -133,20 +134,21 @@ def measure(data: RegressionData, weights: NDArray[Any]) -> Record:
     if not used.any():
         return chosen
     share = weights[used].astype(np.float64)
+    # scikit-learn's loss is a sum over the rows, the paper's a mean over all candidate rows: hence the factor m.
     model = Ridge(alpha=len(data.y) * ALPHA).fit(data.X[used], data.y[used], sample_weight=share)
     validation = 0.5 * float(np.mean((model.predict(data.X_val) - data.y_val) ** 2))
     test = 0.5 * float(np.mean((model.predict(data.X_test) - data.y_test) ** 2))
     return chosen | {"validation": validation, "test": test, "rmse": (2 * test) ** 0.5}
 
 
-class AlongTheWay:
-    """What is measured along a run."""
+class PathMeasurements:
+    """What is measured at the points along a run, for figures 3 to 6."""
 
     def __init__(self, problem: RidgeDistillation, data: RegressionData) -> None:
         self.problem, self.data = problem, data
 
     def penalized(self, event: Event) -> Record:
-        """The point itself: the method rounds nothing before it ends."""
+        """Measurements of the point itself, for penalize, which rounds nothing before it ends."""
         theta = event.theta
         return {
             "validation": event.value,
@@ -157,7 +159,7 @@ class AlongTheWay:
         }
 
     def relaxed(self, event: Event) -> Record:
-        """The point, and what both roundings would make of it."""
+        """Measurements of the point before and after both roundings, for the relaxation."""
         out = self.penalized(event)
         for name, rounded in (
             ("simple", self.problem.theta_set.round(event.theta)),

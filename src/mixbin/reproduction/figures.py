@@ -1,4 +1,7 @@
-"""The six figures from the records of the runs: what is drawn, and the drawing (SPEC section 5b)."""
+"""The six figures from the records of the runs: what each shows, as data, and its drawing.
+
+See docs/maths.md, "Tables and figures of the paper".
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,8 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawn
 
 TITLES = {
-    1: f"group structures, {groups.SHOWN}: true, relaxed, rounded in two ways, penalize",
-    2: f"distance to the binary structures along the run of penalize, {groups.ABLATED}",
+    1: f"group structures, {groups.FIGURE1_SETTING}: true, relaxed, rounded in two ways, penalize",
+    2: f"distance to the binary structures along the run of penalize, {groups.ABLATION_SETTING}",
     3: f"distance to the binary selections along the run of penalize, blog {distillation.ABLATED} %",
     4: f"relaxation with simple rounding, blog {distillation.ABLATED} %",
     5: f"relaxation with top-k rounding, blog {distillation.ABLATED} %",
@@ -29,21 +32,21 @@ REMARK = "The paper's captions of figures 4 to 6 say music; their budget line (1
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the paper: what it shows, as data and drawn."""
+    """A figure of the paper, recomputed: its data, and a method that draws them."""
 
     number: int
     title: str
     data: Any
-    """The plain objects of ``mixbin.plot``."""
+    """What the figure shows, as objects of ``mixbin.plot``."""
     remarks: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
-        """As on the command line."""
+        """The name of the figure on the command line."""
         return f"figure{self.number}"
 
     def draw(self) -> "Drawn":
-        """With matplotlib."""
+        """Draw the figure with matplotlib."""
         if self.number == 1:
             return plot.draw(*self.data)
         if isinstance(self.data, plot.DistanceCurve):
@@ -52,10 +55,10 @@ class Figure:
 
 
 def make(name: str, plan: Plan, records: Records) -> Figure:
-    """The figure of that name."""
+    """Make the figure with this name from the records of the plan's runs."""
     number = int(name.removeprefix("figure"))
     if number <= 2:
-        record = records(plan.runs_of("groups", groups.SHOWN if number == 1 else groups.ABLATED)[:1])[0]
+        record = records(plan.runs_of("groups", groups.FIGURE1_SETTING if number == 1 else groups.ABLATION_SETTING)[:1])[0]
         data = _structures(record) if number == 1 else _distance(record["distances"])
         return Figure(number, TITLES[number], data)
     record = records(plan.runs_of("blog", distillation.ABLATED)[:1])[0]
@@ -67,7 +70,7 @@ def make(name: str, plan: Plan, records: Records) -> Figure:
 
 
 def _structures(record: Record) -> tuple[plot.StructureMap, ...]:
-    """The structures side by side, features and groups in the order of the true ones."""
+    """The maps of the true structure and of the methods' structures, with features and groups in the order of the true one."""
     found = record["structures"]
     true, relaxed = np.array(found["true"]), np.array(found["relaxed"])
     n_groups = relaxed.shape[1]
@@ -82,7 +85,7 @@ def _distance(points: Sequence[Record]) -> plot.DistanceCurve:
 
 
 def _evolution(points: Sequence[Record], rounding: str | None, budget: int) -> plot.Evolution:
-    """The five panels; of penalize, which rounds nothing, the point itself stands for the rounded one."""
+    """The data of the five panels. penalize (``rounding`` None) does not round: its "rounded" curves are the curves before."""
     after = points if rounding is None else [point[rounding] for point in points]
     test_after = _column(after, "test")
     return plot.Evolution(
@@ -101,5 +104,5 @@ def _evolution(points: Sequence[Record], rounding: str | None, budget: int) -> p
 
 
 def _column(points: Sequence[Record], name: str) -> "np.ndarray[Any, np.dtype[np.float64]]":
-    """NaN where a rounding left no row."""
+    """One measurement of all points as an array, with NaN where rounding left no row."""
     return np.array([np.nan if point[name] is None else point[name] for point in points], dtype=np.float64)

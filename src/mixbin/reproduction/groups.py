@@ -1,4 +1,4 @@
-"""One run on group lasso structures: tables 1, 2 and 4, figures 1 and 2 (SPEC section 4)."""
+"""One run on group structures, for tables 1, 2 and 4 and figures 1 and 2 (docs/maths.md, "Group structures")."""
 
 from typing import Any
 
@@ -13,19 +13,19 @@ from mixbin.reproduction.job import Job, Record, Work
 from mixbin.reproduction.paper import paper_problem, paper_settings
 
 SETTINGS = tuple(f"{sizes} {a}" for sizes in ("inequal", "random") for a in (0.1, 0.3, 0.5))
-ABLATED = "inequal 0.3"
+ABLATION_SETTING = "inequal 0.3"
 """The setting of table 4 and figure 2."""
-SHOWN = "random 0.5"
+FIGURE1_SETTING = "random 0.5"
 """The setting of figure 1."""
 
 
 def compute(job: Job, work: Work) -> Record:
-    """Penalize, and unless this is an ablation, the relaxation with as many evaluations, rounded in two ways."""
+    """Run penalize; unless this is an ablation, also run the relaxation with as many evaluations, and round it in two ways."""
     sizes, a = job.setting.split()
     data = make_group_lasso(sizes, float(a), n_tasks=job.n_tasks, seed=job.run)  # type: ignore[arg-type]
-    problem, keywords = _told(job, data)
+    problem, keywords = _problem_and_keywords(job, data)
     main = job.beta is None
-    recorder = work.recorder("distances", _distance) if main and job.setting == ABLATED and job.run == 0 else None
+    recorder = work.recorder("distances", _distance) if main and job.setting == ABLATION_SETTING and job.run == 0 else None
     penalize = work.penalize(problem, recorder, seed=job.run, **keywords)
     result = penalize.result
     methods = {"penalize": measure(problem, data, result.theta, result.lam)}
@@ -66,25 +66,25 @@ def compute(job: Job, work: Work) -> Record:
     return record
 
 
-def _told(job: Job, data: GroupLassoData) -> tuple[GroupLassoStructure, dict[str, Any]]:
-    """The problem, on one thread, and the keywords of penalize."""
+def _problem_and_keywords(job: Job, data: GroupLassoData) -> tuple[GroupLassoStructure, dict[str, Any]]:
+    """The problem of the job, on one thread, and the keywords for ``relax_and_penalize``."""
     parts = (data.X, data.y, data.X_val, data.y_val)
     if job.solver == "paper":
         problem = paper_problem("groups", *parts, n_jobs=1)
         assert isinstance(problem, GroupLassoStructure)
         return problem, paper_settings("groups", beta=job.beta, n_tasks=job.n_tasks)
-    # lam stays that of the search, so that every method is judged at the lam it ended with.
+    # lam is not optimised again at the binary theta, so that every method is judged at the lam with which its search ended.
     keywords: dict[str, Any] = {"reoptimize_lam": False}
     return GroupLassoStructure(*parts, n_jobs=1), keywords | ({} if job.beta is None else {"beta": job.beta})
 
 
 def measure(problem: GroupLassoStructure, data: GroupLassoData, theta: NDArray[Any], lam: Any) -> Record:
-    """G, the test error, how far the models are from the true ones in two norms, and how much of the structure is right."""
+    """G, the test error, the error of the models in the spectral and the Frobenius norm, and the adjusted Rand index."""
     from sklearn.metrics import adjusted_rand_score
 
     weights = theta.astype(np.float64)
     missed = problem.coef(weights, lam) - data.coef
-    # A feature in no group is a group of its own to the index.
+    # For the adjusted Rand index, a feature in no group counts as a group of its own.
     alone = theta.shape[1] + np.arange(len(theta))
     found = np.where(weights.any(axis=1), weights.argmax(axis=1), alone)
     return {
@@ -102,5 +102,5 @@ def _distance(event: Event) -> Record:
 
 
 def _labels(theta: NDArray[np.bool_]) -> list[list[int]]:
-    """The groups of each feature: one, or none or several after simple rounding."""
+    """The groups of each feature: exactly one, except after simple rounding, which may leave none or several."""
     return [np.flatnonzero(row).tolist() for row in theta]

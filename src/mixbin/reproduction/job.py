@@ -1,4 +1,4 @@
-"""One run of one experiment: its name, what its numbers depend on, and how its methods are run so that they can go on."""
+"""One run of one experiment: its name, everything that its numbers depend on, and methods that continue after an interruption."""
 
 import os
 import time
@@ -15,9 +15,9 @@ from mixbin.reproduction.memo import Memo
 from mixbin.result import Result
 
 Record = dict[str, Any]
-"""What a finished job leaves: numbers and short lists, for a JSON file."""
+"""The results of a finished job: numbers and short lists, which are stored as JSON."""
 CHECKPOINT_EVERY = 10.0
-"""Seconds between two writes of a checkpoint."""
+"""A job writes its checkpoint at most once in this many seconds."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,13 @@ class Size:
 
     name: Literal["quick", "full"]
     n_tasks: int
-    """Tasks of the groups."""
+    """The number of tasks in the experiments on groups."""
     every: int
-    """One in so many training rows of blog and music can be kept."""
+    """The runs on blog and music choose from every ``every``-th training row."""
     runs: tuple[int, int]
-    """Of groups, of distillations."""
+    """The number of runs per setting: of the experiments on groups, and of the distillations."""
     steps: int | None
-    """Of a distillation with the paper's solver; None is the published number."""
+    """The number of steps of a distillation with the paper's solver; None is the published number."""
 
     def describe(self) -> str:
         """The size in words."""
@@ -50,11 +50,11 @@ FULL = Size("full", n_tasks=500, every=1, runs=(3, 5), steps=None)
 
 @dataclass(frozen=True)
 class Job:
-    """One run: the data set and the methods start from the seed ``run``."""
+    """One run of an experiment; ``run`` is the seed of the data and of the methods."""
 
     experiment: Literal["groups", "blog", "music", "music-excerpt"]
     setting: str
-    """Sizes of groups and least coefficient ("inequal 0.3"), or the budget in per cent ("20")."""
+    """The kind of group sizes and the smallest coefficient ("inequal 0.3"), or the budget in per cent ("20")."""
     run: int
     solver: Literal["default", "paper"]
     size: str
@@ -62,77 +62,80 @@ class Job:
     every: int
     steps: int | None
     beta: float | None = None
-    """Of an ablation, which runs penalize alone; None is the usual beta, with the baselines."""
+    """The beta of an ablation, which runs penalize alone. None is the usual beta, and runs the baselines too."""
 
     @property
     def name(self) -> str:
-        """What its files are called."""
+        """The name of the job's files."""
         beta = "" if self.beta is None else f"beta{self.beta:g}-"
         return f"{self.experiment}-{self.setting.replace(' ', '-')}-{beta}run{self.run}"
 
     def identity(self) -> Record:
-        """All that the numbers depend on."""
+        """Everything that the numbers depend on."""
         return {"mixbin": __version__, **asdict(self)}
 
 
-class Solved(NamedTuple):
-    """What a method gave, and how long it took, without the time of recording."""
+class TimedResult(NamedTuple):
+    """The result of a method, and the seconds it took without the time of recording."""
 
     result: Result
     seconds: float
 
 
 class Work:
-    """Where a job is done: its checkpoints and memos lie in ``folder`` until it ends."""
+    """Runs the methods of a job; their checkpoints and memos are in ``folder`` until the job ends."""
 
     def __init__(self, folder: Path, parent: int) -> None:
         self.folder, self.parent = folder, parent
 
-    def penalize(self, problem: Problem, memo: "Recorder | None", **keywords: Any) -> Solved:
-        """``relax_and_penalize``, from its checkpoint where there is one."""
+    def penalize(self, problem: Problem, memo: "Recorder | None", **keywords: Any) -> TimedResult:
+        """Run ``relax_and_penalize``, or continue it from its checkpoint."""
         return self._run("penalize", memo, lambda more: relax_and_penalize(problem, **keywords, **more))
 
-    def relax(self, problem: Problem, memo: "Recorder | None", **keywords: Any) -> Solved:
-        """The relaxation alone, from its checkpoint where there is one."""
+    def relax(self, problem: Problem, memo: "Recorder | None", **keywords: Any) -> TimedResult:
+        """Run the relaxation without rounding, or continue it from its checkpoint."""
         return self._run("relax", memo, lambda more: relax_and_round(problem, rounding=None, **keywords, **more))
 
     def recorder(self, name: str, measure: Callable[[Event], Record], every: int = 1) -> "Recorder":
-        """What is noted along a run; see ``Recorder``."""
+        """A ``Recorder`` whose measurements are kept in this job's folder."""
         return Recorder(Memo(self.folder / f"{name}.json"), measure, every)
 
-    def _run(self, name: str, memo: "Recorder | None", method: Callable[[Record], Result]) -> Solved:
+    def _run(self, name: str, memo: "Recorder | None", method: Callable[[Record], Result]) -> TimedResult:
         clock, ended = Clock(), Memo(self.folder / "seconds.json")
-        callbacks = [self._heed, clock, *([memo] if memo is not None else [])]
+        callbacks = [self._exit_without_parent, clock, *([memo] if memo is not None else [])]
         result = method({"callbacks": callbacks, "checkpoint": self.folder / name, "checkpoint_every": CHECKPOINT_EVERY})
         if name not in ended:
             ended[name] = clock.seconds - (memo.seconds if memo is not None else 0.0)
-        return Solved(result, ended[name])
+        return TimedResult(result, ended[name])
 
-    def _heed(self, event: Event) -> None:
-        """Leave when the process that began this job is gone: whoever starts it again finds the checkpoint free."""
+    def _exit_without_parent(self, event: Event) -> None:
+        """End this process if the one that started the job is gone, so that a new start can take over the checkpoint."""
         if self.parent not in (os.getpid(), os.getppid()):
             os._exit(1)
 
 
 class Clock:
-    """The seconds of a run until its last step, those before an interruption included."""
+    """A callback that notes the seconds of a run until its last step, including those before an interruption."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
 
     def __call__(self, event: Event) -> None:
-        """Note the time."""
+        """Note the run's seconds so far."""
         self.seconds = event.seconds
 
 
 class Recorder:
-    """Measures along a run, at every so many evaluations and wherever an outer iteration ends; each point once."""
+    """A callback that measures points along a run: every ``every`` evaluations and at the end of every outer iteration.
+
+    The measurements are kept in a file, so that a run continued from its checkpoint measures no point twice.
+    """
 
     def __init__(self, memo: Memo, measure: Callable[[Event], Record], every: int = 1) -> None:
         self.memo, self.measure, self.every = memo, measure, every
 
     def __call__(self, event: Event) -> None:
-        """Measure, unless that was done before an interruption."""
+        """Measure the point of this event, unless it was measured before an interruption."""
         key = f"{event.start} {event.phase} {event.outer} {event.inner} {event.kind}"
         if (event.kind == "outer" or event.n_evaluations % self.every == 0) and key not in self.memo:
             began = time.perf_counter()
@@ -141,10 +144,10 @@ class Recorder:
 
     @property
     def seconds(self) -> float:
-        """What all this took."""
+        """The seconds that all measurements took."""
         return float(sum(point["cost"] for point in self.memo.values()))
 
     def points(self) -> list[Record]:
-        """All points in the order of the run; of those with the same count the last."""
+        """All points in the order of the run; of several points with the same number of evaluations, the last."""
         by_step = {point["step"]: point for point in self.memo.values()}
         return [{name: value for name, value in by_step[step].items() if name != "cost"} for step in sorted(by_step)]

@@ -9,7 +9,7 @@ from mixbin._files import write_text
 
 
 class Memo(MutableMapping[str, Any]):
-    """A dictionary of JSON values in a file, which is written with every change: it is never behind a checkpoint beside it."""
+    """A dictionary of JSON values, written to its file at every change, so that the file is never older than a checkpoint."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -1,4 +1,7 @@
-"""Which orderings of the published tables our runs do not show, and why: strict ones there that are none, or reversed, here."""
+"""Which orderings of the published tables do not hold in our runs, and why.
+
+An ordering is a strict difference between two methods in a published table; it does not hold if ours are equal or reversed.
+"""
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
@@ -6,13 +9,13 @@ from typing import NamedTuple
 from mixbin.reproduction.published import Cell
 from mixbin.reproduction.table import Entry, Finding
 
-LEVEL = 2e-3
-"""Means that differ by less than this share are level."""
+EQUAL_WITHIN = 2e-3
+"""Two of our means count as equal if they differ by at most this share."""
 SIGNS = {-1: "below", 0: "level with", 1: "above"}
 
 
 class Comparison(NamedTuple):
-    """Two methods in one column."""
+    """Two methods in one column of a table."""
 
     quantity: str
     where: str
@@ -25,23 +28,23 @@ Reason = Callable[[Comparison], str | None]
 
 
 def findings(comparisons: Iterable[Comparison], reason: Reason) -> tuple[Finding, ...]:
-    """The orderings that do not hold; columns with the same story are told together."""
-    told: dict[tuple[str, ...], list[str]] = {}
+    """The orderings that do not hold; columns with the same finding and the same reason are listed together."""
+    places_by_story: dict[tuple[str, ...], list[str]] = {}
     for it in comparisons:
         first, second = it.entries
         if first.published is None or second.published is None or first.mean is None or second.mean is None:
             continue
         there = _sign(first.published.mean, second.published.mean, 0.0)
-        here = _sign(first.mean, second.mean, LEVEL)
+        here = _sign(first.mean, second.mean, EQUAL_WITHIN)
         if there == 0 or there == here:
             continue
         known = (reason(it), _within_spread(first.published, second.published), _single(first, second))
         why = "; ".join(filter(None, known)) or "not explained"
         story = (it.quantity, f"{it.first} {SIGNS[there]} {it.second}", f"{it.first} is {SIGNS[here]} {it.second}", why)
-        told.setdefault(story, []).append(it.where)
+        places_by_story.setdefault(story, []).append(it.where)
     return tuple(
         Finding(f"{quantity} at {', '.join(places)}", published, ours, why)
-        for (quantity, published, ours, why), places in told.items()
+        for (quantity, published, ours, why), places in places_by_story.items()
     )
 
 

@@ -1,8 +1,9 @@
-"""The published experiments as calls of this library (SPEC sections 3 and 4): the problem, and the keywords of the method.
+"""The published experiments as calls of this library: ``paper_problem`` and the keywords ``paper_settings`` for the method.
 
-The problem carries what the paper does to G (sampled coordinates, unrolled lower level), the keywords what it does with it
-(solver, schedule of eps). One thing is ours even then: between two values of eps ties among equal rows are broken (SPEC section
-1, "Where the plain algorithm gets stuck").
+``paper_problem`` evaluates G as the paper does (sampled coordinates, unrolled lower level), ``paper_settings`` chooses the
+paper's solver and schedule of eps; the numbers are those of docs/maths.md, "Published settings of data distillation", and
+docs/maths.md, "Published settings of group structures". One thing differs from the paper: between two values of eps this library
+breaks ties among equal rows (docs/maths.md, "Ties"), at which the published algorithm would stay for ever.
 """
 
 import math
@@ -16,35 +17,35 @@ from mixbin.solvers import ProjectedGradient, Saga
 Experiment = Literal["blog", "music", "groups"]
 
 ALPHA = 100.0
-"""The published penalty of the ridge regressions."""
+"""The published strength of the ridge penalty."""
 STEP_SIZES = {"blog": 1e-5, "music": 1e-3}
 PER_EPSILON = 100
-"""Steps per eps of the distillations."""
+"""The number of steps per eps in the distillations."""
 FIRST_EPSILON, LAST_EPSILON = 1e9, 1e9 * 0.9**290
-"""Of the distillations; the last is where the published 291 outer iterations at beta = 0.9 end."""
-MANY = 10_000
-"""Outer iterations that are never reached: the published runs end when theta is binary."""
+"""The first and the last eps of the distillations; the published 291 outer iterations at beta = 0.9 end with the last one."""
+NO_LIMIT = 10_000
+"""A limit on outer iterations that no run reaches: the published runs end when theta is binary."""
 SCHEDULE = (5_000, 5_000, 2_500, 2_500, 2_500, 2_500, 2_500, 1_000)
-"""Single-task steps per eps of the groups; the last number is repeated."""
+"""The number of single-task steps per eps in the experiments on groups; the last number is repeated."""
 BETA = {"blog": 0.9, "music": 0.9, "groups": 0.5}
 
 
 def paper_settings(
     experiment: Experiment, *, beta: float | None = None, steps: int | None = None, n_tasks: int = 500
 ) -> dict[str, Any]:
-    """The keywords that make a call of ``relax_and_penalize`` the paper's; its problem is ``paper_problem``.
+    """The keywords with which ``relax_and_penalize`` runs a published experiment, on the problem from ``paper_problem``.
 
     Parameters
     ----------
     experiment : {"blog", "music", "groups"}
         Which of the published experiments.
     beta : float, optional
-        Another factor of eps than the published one (0.9; groups: 0.5), for the ablations.
+        The factor of eps, for the ablations; by default the published one, 0.9, or 0.5 for groups.
     steps : int, optional
-        Shortens a distillation to this many steps, at least 200: as many per eps as published, and a smaller beta, so that eps
-        ends where it does in the published runs. A run that is no longer than that is left as it is.
+        Shortens a distillation to this many steps, at least 200. The number of steps per eps stays as published, and beta is made
+        smaller, so that the last eps is that of the published runs. Shorter runs are not changed.
     n_tasks : int, default 500
-        Of the groups: a step of ``Saga`` is a pass over so many tasks.
+        The number of tasks, for groups only: one step of ``Saga`` is a pass over all tasks.
 
     Examples
     --------
@@ -69,7 +70,7 @@ def paper_settings(
             "epsilon0": 1e5,
             "beta": factor,
             "inner_steps": tuple(max(1, round(n / n_tasks)) for n in SCHEDULE),
-            "max_outer": MANY,
+            "max_outer": NO_LIMIT,
         }
     if steps is not None:
         steps = check.whole("steps", steps, low=2 * PER_EPSILON, remedy=f"{PER_EPSILON} are made per eps")
@@ -94,7 +95,7 @@ def paper_problem(
     seed: int = 0,
     n_jobs: int | None = None,
 ) -> Problem:
-    """The published problem: its lower level, and the gradient that its upper level sees.
+    """The problem of a published experiment: the paper's lower level, and the gradient that the paper's upper level uses.
 
     Parameters
     ----------
@@ -103,11 +104,11 @@ def paper_problem(
     X, y, X_val, y_val : array
         The data, as for ``RidgeDistillation`` or ``GroupLassoStructure``.
     budget : int or float, optional
-        How many rows a distillation keeps; groups have none.
+        How many rows a distillation keeps; not for groups.
     seed : int, default 0
-        Draws the coordinates of the distillations' gradients.
+        The seed for the random coordinates of the distillations' gradients.
     n_jobs : int, optional
-        Threads over the tasks of the groups; None takes all cores.
+        The number of threads over the tasks, for groups only; None takes all cores.
     """
     check.choice("experiment", experiment, tuple(BETA))
     if experiment == "groups":
@@ -120,10 +121,10 @@ def paper_problem(
 
 
 def _shortened(beta: float, steps: int | None) -> tuple[float, int]:
-    """beta, and how many values of eps at most, such that eps ends where the published runs do."""
+    """beta and the largest number of values of eps, such that the last eps is that of the published runs."""
     ratio = LAST_EPSILON / FIRST_EPSILON
     published = 1 + math.ceil(math.log(ratio) / math.log(beta))
     if steps is None or published * PER_EPSILON <= steps:
-        return beta, MANY
+        return beta, NO_LIMIT
     outer = steps // PER_EPSILON
     return ratio ** (1 / (outer - 1)), outer

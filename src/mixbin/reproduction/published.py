@@ -1,4 +1,7 @@
-"""The five tables of the paper, every cell as printed, with what their reader must know; names by printed number (SPEC 5b)."""
+"""The five tables of the paper, every cell as printed, with remarks for their readers.
+
+Tables and figures are named by their printed numbers (docs/maths.md, "Tables and figures of the paper").
+"""
 
 import csv
 from collections.abc import Mapping
@@ -73,11 +76,11 @@ def canonical(name: str) -> str:
 
 
 def remarks(table: int) -> tuple[str, ...]:
-    """What the reader of a table must know and its caption does not say (SPEC sections 3 to 5)."""
+    """What a reader of the table must know and its caption does not say (docs/maths.md, "Misprints in the paper")."""
     return REMARKS[whole("table", table, low=1, high=TABLES)]
 
 
-_RUNS = "The caption says 3 runs, the text 5; 3 are assumed."
+_THREE_RUNS = "The caption says 3 runs, the text 5; 3 are assumed."
 _ORACLES = "oracle-r is the true structure at the lambda of the relaxation, oracle-p at that of penalize."
 _SPECTRAL = "The error is printed as a Frobenius norm, but the figures are the spectral norm; on such data Frobenius is 24 to 43."
 _RMSE = "RMSE is the mean over runs of sqrt(2 * test loss), not that of the mean test loss."
@@ -86,14 +89,14 @@ REMARKS: Mapping[int, tuple[str, ...]] = MappingProxyType(
     {
         1: (
             "The caption says test error; the authors' script evaluates validation data.",
-            _RUNS,
+            _THREE_RUNS,
             _ORACLES,
             "Where simple ties with the best (inequal 0.3 and 0.5) it is not printed bold.",
         ),
         2: (
             _SPECTRAL,
             "The columns inequal 0.3 and 0.5 look swapped: own runs of the oracle give 4.0, 4.5, 5.1 for 0.1, 0.3, 0.5.",
-            _RUNS,
+            _THREE_RUNS,
             _ORACLES,
         ),
         3: (

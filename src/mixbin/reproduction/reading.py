@@ -1,4 +1,4 @@
-"""What ``writing`` left as data, as tables and figures again."""
+"""Reading the tables and figures back from the data that ``writing`` stored."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ RESULTS = "results.json"
 
 
 def read(folder: Path) -> tuple[Record, list[Table], list[Figure]]:
-    """What the outputs of a reproduction say of themselves, its tables and its figures."""
+    """The facts about a reproduction (see ``writing.about``), its tables and its figures."""
     data = read_json(folder / RESULTS)
     try:
         return data["about"], [_table(it) for it in data["tables"]], [_figure(it) for it in data["figures"]]
@@ -64,5 +64,5 @@ def _figure(it: Record) -> Figure:
 
 
 def _array(values: list[Any]) -> "np.ndarray[Any, np.dtype[np.float64]]":
-    """NaN where the file has null."""
+    """The values as an array, with NaN where the file has null."""
     return np.array(values, dtype=np.float64)

@@ -1,6 +1,6 @@
-"""Runs as independent jobs: each finished one is a file, an unfinished one keeps its checkpoint; nothing is computed twice.
+"""Running independent jobs: a finished job is a file, an unfinished one keeps its checkpoint, and nothing is computed twice.
 
-Every job runs on one thread, so that its numbers do not depend on how many run at once.
+Every job runs on one thread, so that its numbers do not depend on how many jobs run at once.
 """
 
 import json
@@ -17,7 +17,7 @@ from mixbin.reproduction.job import Job, Record, Work
 
 
 class Runs:
-    """The folder of finished and unfinished jobs."""
+    """The folders of finished and of unfinished jobs."""
 
     def __init__(self, folder: Path) -> None:
         self.finished, self.unfinished = folder / "runs", folder / "unfinished"
@@ -33,7 +33,7 @@ class Runs:
             ) from None
 
     def record(self, job: Job) -> Record | None:
-        """What a finished job left, if it is finished."""
+        """The record of a job, or None if the job is not finished."""
         file = self._file(job)
         if not file.exists():
             return None
@@ -47,7 +47,7 @@ class Runs:
         return record
 
     def compute(self, job: Job, parent: int) -> None:
-        """Do a job from where it was left, and keep what it gives."""
+        """Run a job, or continue it where it was interrupted, and store its record."""
         from threadpoolctl import threadpool_limits
 
         began = time.perf_counter()
@@ -61,7 +61,7 @@ class Runs:
         shutil.rmtree(place)
 
     def do(self, jobs: Sequence[Job], n_jobs: int) -> Iterator[Job]:
-        """Do all jobs that are not finished, so many at once; yields each when it has ended."""
+        """Run all jobs that are not finished, ``n_jobs`` at a time; yields each job when it has ended."""
         from joblib import Parallel, delayed
 
         todo = [job for job in jobs if self.record(job) is None]
@@ -69,7 +69,7 @@ class Runs:
         yield from together(delayed(_done)(self, job, os.getpid()) for job in todo)
 
     def clear(self) -> None:
-        """Remove what unfinished jobs have left, where there is nothing in it."""
+        """Remove the folder of unfinished jobs if it is empty."""
         if self.unfinished.is_dir() and not any(self.unfinished.iterdir()):
             self.unfinished.rmdir()
 

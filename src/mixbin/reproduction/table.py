@@ -1,4 +1,4 @@
-"""A table of the paper: ours and the published figure in every cell, as text, Markdown and data."""
+"""A table of the paper with our number and the published one in every cell, as text, Markdown and data."""
 
 import statistics
 from collections.abc import Sequence
@@ -11,28 +11,28 @@ NOTHING = "-"
 
 @dataclass(frozen=True)
 class Entry:
-    """One cell: the mean and standard deviation of our runs, and what the paper prints there."""
+    """One cell: the values of our runs, and what the paper prints there."""
 
     values: tuple[float, ...]
-    """One per run that gave a number."""
+    """One number for each run that has one."""
     decimals: int
     published: Cell | None = None
     otherwise: str = NOTHING
-    """What stands there when no run gave a number."""
+    """The text of the cell if no run has a number."""
 
     @property
     def mean(self) -> float | None:
-        """Over the runs."""
+        """The mean over the runs; None without a run."""
         return statistics.fmean(self.values) if self.values else None
 
     @property
     def sd(self) -> float | None:
-        """Of the sample, as the published ones are; None for a single run."""
+        """The standard deviation of the sample, as in the paper; None for a single run."""
         return statistics.stdev(self.values) if len(self.values) > 1 else None
 
     @property
     def ours(self) -> str:
-        """Mean and deviation as printed; a count that is the same in all runs without decimals."""
+        """Mean and standard deviation as text; a whole number that is the same in all runs has no decimals."""
         if not self.values:
             return self.otherwise
         count = len(set(self.values)) == 1 and float(self.values[0]).is_integer()
@@ -40,7 +40,7 @@ class Entry:
 
     @property
     def theirs(self) -> str:
-        """What the paper prints."""
+        """The text that the paper prints."""
         if self.published is None:
             return NOTHING
         return _printed(self.published.mean, self.published.sd, self.published.decimals)
@@ -48,7 +48,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Row:
-    """A line of a table."""
+    """A row of a table."""
 
     labels: tuple[str, ...]
     entries: tuple[Entry, ...]
@@ -56,7 +56,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Finding:
-    """An ordering of the published table that ours does not have, and why."""
+    """An ordering of the published table that does not hold in ours, and the reason."""
 
     where: str
     published: str
@@ -69,27 +69,27 @@ class Finding:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the paper with our figures."""
+    """A table of the paper with our numbers."""
 
     number: int
     title: str
     heads: tuple[str, ...]
-    """Of the columns of labels."""
+    """The headings of the columns of labels."""
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     remarks: tuple[str, ...]
-    """What the reader of the published table must know."""
+    """What a reader of the published table must know."""
     notes: tuple[str, ...]
-    """What the reader of ours must know."""
+    """What a reader of our table must know."""
     findings: tuple[Finding, ...]
 
     @property
     def name(self) -> str:
-        """As on the command line."""
+        """The name of the table on the command line."""
         return f"table{self.number}"
 
     def markdown(self) -> str:
-        """The table and all that is said about it."""
+        """The table as Markdown, with its notes, remarks and findings."""
         head = [*self.heads, *self.columns]
         left = ["---"] * len(self.heads) + ["---:"] * len(self.columns)
         lines = [f"## Table {self.number}: {self.title}", "", _line(head), _line(left)]
@@ -104,7 +104,7 @@ class Table:
         return "\n".join([*lines, ""])
 
     def cells(self) -> list[dict[str, str | float | int | None]]:
-        """One flat row per cell, for a data file."""
+        """One dictionary per cell, for a data file."""
         return [
             {
                 "table": self.number,

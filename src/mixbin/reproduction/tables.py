@@ -1,4 +1,4 @@
-"""The five tables from the records of the runs (SPEC sections 3, 4 and 5b)."""
+"""The five tables from the records of the runs (docs/maths.md, "Tables and figures of the paper")."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from mixbin.reproduction.published import cell, remarks
 from mixbin.reproduction.table import Entry, Finding, Row, Table
 
 Records = Callable[[Sequence[Job]], list[Record]]
-"""The records of finished jobs."""
+"""A function that returns the records of finished jobs."""
 
 STRUCTURES = {
     "oracle-r": "oracle, lam of relaxed",
@@ -24,8 +24,10 @@ STRUCTURES = {
 DATA = {"blog": "blog", "music": "music", "music-excerpt": "music (excerpt: 7,000 random rows)"}
 ROUNDED = ("simple", "top-k", "penalize")
 NO_ROW = "no row left"
-FAIR = "The baselines may use as many evaluations of G as penalize did in the same run; lam is not tuned again after rounding."
-STARTED = (
+SAME_EVALUATIONS = (
+    "The baselines may use as many evaluations of G as penalize did in the same run; lam is not tuned again after rounding."
+)
+START_FROM_DATA = (
     "Every method starts from the structure that the data suggest, which on these data is mostly the true one already; the "
     "published runs start at random (--solver paper does too)."
 )
@@ -39,7 +41,7 @@ NEEDS_MUSIC = (
 
 
 def make(name: str, plan: Plan, records: Records) -> Table:
-    """The table of that name."""
+    """Make the table with this name from the records of the plan's runs."""
     return {"table1": table1, "table2": table2, "table3": table3, "table4": table4, "table5": table5}[name](plan, records)
 
 
@@ -50,7 +52,7 @@ def table1(plan: Plan, records: Records) -> Table:
 
 
 def table2(plan: Plan, records: Records) -> Table:
-    """How far the models are from the true ones."""
+    """Reconstruction errors of the group structures: the distance of the models from the true ones."""
     kinds = {"spectral norm": ("error", 2), "Frobenius norm": ("frobenius", 2), "adjusted Rand index": ("index", 3)}
     return _structures(2, "reconstruction error of the group structures", "error", kinds, plan, records)
 
@@ -85,13 +87,13 @@ def _structures(number: int, title: str, printed: str, kinds: dict[str, tuple[st
 
     unassigned = [record["methods"]["simple"]["unassigned"] for runs in found.values() for record in runs]
     notes = [
-        FAIR,
+        SAME_EVALUATIONS,
         f"Simple rounding leaves features in no group in {sum(n > 0 for n in unassigned)} of {len(unassigned)} runs "
         f"(at most {max(unassigned)} of 100).",
         _statuses(record for runs in found.values() for record in runs),
     ]
     if plan.solver == "default":
-        notes.append(STARTED)
+        notes.append(START_FROM_DATA)
     if number == 1:
         notes.insert(0, "Published figures stand beside the validation errors, which is what the authors' script computes.")
     return Table(
@@ -134,7 +136,12 @@ def table3(plan: Plan, records: Records) -> Table:
                 for i, quantity in enumerate(columns)
                 if quantity in ("validation", "test")
             ]
-    notes = [FAIR, RETRAINED, "relaxed is the validation loss before rounding; rmse is on the test rows.", _statuses(runs)]
+    notes = [
+        SAME_EVALUATIONS,
+        RETRAINED,
+        "relaxed is the validation loss before rounding; rmse is on the test rows.",
+        _statuses(runs),
+    ]
     if plan.music != "music":
         notes.append(NEEDS_MUSIC)
     if plan.size.every > 1:
@@ -156,25 +163,25 @@ def table4(plan: Plan, records: Records) -> Table:
     columns = {"outer": 2, "G": 4, "error": 2, "frobenius": 2, "index": 3}
     rows, runs = {}, []
     for beta in BETAS:
-        found = records(plan.runs_of("groups", groups.ABLATED, beta))
+        found = records(plan.runs_of("groups", groups.ABLATION_SETTING, beta))
         runs += found
         rows[beta] = tuple(
             Entry(
                 _values(found, *_ablated(name)),
                 decimals,
-                cell(4, "groups", groups.ABLATED, f"beta {beta:g}", name),
+                cell(4, "groups", groups.ABLATION_SETTING, f"beta {beta:g}", name),
             )
             for name, decimals in columns.items()
         )
     return Table(
         4,
-        f"ablation of beta, groups, {groups.ABLATED}",
+        f"ablation of beta, groups, {groups.ABLATION_SETTING}",
         ("beta",),
         ("values of eps", "G", "error, spectral", "error, Frobenius", "adjusted Rand index"),
         tuple(Row((f"{beta:g}",), entries) for beta, entries in rows.items()),
         remarks(4),
-        (_statuses(runs), _whose_beta(plan, "groups"), *([STARTED] if plan.solver == "default" else [])),
-        _ablation(rows, tuple(columns), ("G", "error"), 0.5, groups.ABLATED, plan),
+        (_statuses(runs), _whose_beta(plan, "groups"), *([START_FROM_DATA] if plan.solver == "default" else [])),
+        _ablation(rows, tuple(columns), ("G", "error"), 0.5, groups.ABLATION_SETTING, plan),
     )
 
 
@@ -182,7 +189,7 @@ def table5(plan: Plan, records: Records) -> Table:
     """The ablation of beta, data distillation."""
     columns = {"outer": 1, "validation": 2, "test": 2, "rmse": 2}
     rows, runs = [], []
-    said: list[Finding] = []
+    orderings: list[Finding] = []
     for experiment in _shown(plan):
         of_beta = {}
         for beta in BETAS:
@@ -197,7 +204,7 @@ def table5(plan: Plan, records: Records) -> Table:
                 for name, decimals in columns.items()
             )
             rows.append(Row((DATA[experiment], f"{beta:g}"), of_beta[beta]))
-        said += _ablation(of_beta, tuple(columns), ("validation", "test"), 0.9, f"{experiment} 20 %", plan)
+        orderings += _ablation(of_beta, tuple(columns), ("validation", "test"), 0.9, f"{experiment} 20 %", plan)
     notes = [RETRAINED, _statuses(runs), _whose_beta(plan, "blog")]
     if plan.music != "music":
         notes.append(NEEDS_MUSIC)
@@ -209,12 +216,12 @@ def table5(plan: Plan, records: Records) -> Table:
         tuple(rows),
         remarks(5),
         tuple(notes),
-        tuple(said),
+        tuple(orderings),
     )
 
 
 def _values(records: Iterable[Record], *place: str) -> tuple[float, ...]:
-    """The number at that place of each record, where there is one."""
+    """The number at that place of each record, without the records that have none there."""
     found: list[float] = []
     for record in records:
         value: Any = record
@@ -226,7 +233,10 @@ def _values(records: Iterable[Record], *place: str) -> tuple[float, ...]:
 
 
 def _place(method: str, quantity: str) -> tuple[str, ...]:
-    """Where a record of a distillation has a column of table 3; penalize rounds nothing, so it has no value before that."""
+    """The place of a column of table 3 in the record of a distillation.
+
+    penalize rounds nothing, so it has no value before rounding.
+    """
     if quantity != "relaxed" or method == "penalize":
         return "methods", method, quantity
     return "methods", "relaxed", "validation"
@@ -237,7 +247,7 @@ def _ablated(name: str) -> tuple[str, ...]:
 
 
 def _shown(plan: Plan) -> tuple[str, ...]:
-    """The data sets of tables 3 and 5: those of the paper, and the excerpt where it is all there is of music."""
+    """The data sets of tables 3 and 5: those of the paper, and the excerpt of music if only that is available."""
     return ("blog", "music") if plan.music != "music-excerpt" else ("blog", "music", "music-excerpt")
 
 
@@ -247,7 +257,7 @@ def _published_tau(experiment: str, budget: str) -> str:
 
 
 def _statuses(records: Iterable[Record]) -> str:
-    """How penalize ended, and how long the runs took."""
+    """A sentence on how the runs of penalize ended and how long they took."""
     listed = list(records)
     if not listed:
         return "Nothing was run."
@@ -264,7 +274,7 @@ def _whose_beta(plan: Plan, experiment: str) -> str:
 
 
 def _same_structure(it: Comparison, records: Sequence[Record]) -> str | None:
-    """Where both methods found the truth, an ordering between them is one of their lams."""
+    """The reason if both methods found the true structure in every run: then they can differ only by lam."""
     ends = [name for name in (it.first, it.second) if not name.startswith("oracle")]
     if all(record["methods"][name]["index"] == 1.0 for record in records for name in ends):
         known = "has" if len(ends) == 1 else "and " + ends[1] + " have"
@@ -277,7 +287,7 @@ def _same_structure(it: Comparison, records: Sequence[Record]) -> str | None:
 def _ablation(
     rows: dict[float, tuple[Entry, ...]], names: tuple[str, ...], judged: Sequence[str], best: float, where: str, plan: Plan
 ) -> tuple[Finding, ...]:
-    """The published best beta against the others."""
+    """The orderings of the published best beta against the others that do not hold here."""
     comparisons = [
         Comparison(f"{name}, {where},", f"beta {beta:g}", f"beta {best:g}", "it", (rows[best][i], rows[beta][i]))
         for i, name in enumerate(names)

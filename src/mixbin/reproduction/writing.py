@@ -1,4 +1,4 @@
-"""What a reproduction leaves: tables and figures as files, one page with all of them, and everything as data."""
+"""Writing the results of a reproduction: tables and figures as files, a README with all of them, and everything as JSON."""
 
 import json
 from dataclasses import asdict, is_dataclass
@@ -17,7 +17,7 @@ from mixbin.reproduction.table import Table
 
 
 def about(plan: Plan, command: str, seconds: float) -> Record:
-    """What every output says: which size and solver, versions, seeds, the machine, and the command."""
+    """The facts that every output states: command, size, solver, runs, seeds, versions and machine."""
     runs = {"groups": plan.n_runs("groups"), "distillation": plan.n_runs("blog")}
     seeds = {name: list(range(n)) for name, n in runs.items()}
     solver = plan.solver
@@ -35,34 +35,34 @@ def about(plan: Plan, command: str, seconds: float) -> Record:
     }
 
 
-def sentence(said: Record) -> str:
-    """``about`` in a few lines of Markdown, for the head of every file."""
-    versions = ", ".join(f"{name} {number}" for name, number in said["versions"].items())
-    runs, seeds = said["runs"], said["seeds"]
+def sentence(facts: Record) -> str:
+    """The facts of ``about`` in a few lines of Markdown, for the head of every file."""
+    versions = ", ".join(f"{name} {number}" for name, number in facts["versions"].items())
+    runs, seeds = facts["runs"], facts["seeds"]
     shown = "; ".join(f"{name} {runs[name]} (seed{'s' if runs[name] > 1 else ''} {_span(seeds[name])})" for name in runs)
     return (
-        f"`{said['command']}`\n\n"
-        f"Size {said['size']}. Solver: {said['solver']}. Runs per setting: {shown}. "
-        f"{said['seconds']:,.0f} seconds of runs, added up, on {said['machine']}. {versions}.\n"
+        f"`{facts['command']}`\n\n"
+        f"Size {facts['size']}. Solver: {facts['solver']}. Runs per setting: {shown}. "
+        f"{facts['seconds']:,.0f} seconds of runs, added up, on {facts['machine']}. {versions}.\n"
     )
 
 
-def write(folder: Path, said: Record, tables: list[Table], figures: list[Figure]) -> list[str]:
-    """Write everything; the names of the files, the page for people first."""
-    head = sentence(said)
+def write(folder: Path, facts: Record, tables: list[Table], figures: list[Figure]) -> list[str]:
+    """Write all files; returns their names, README.md first."""
+    head = sentence(facts)
     files: dict[str, str] = {}
     page = ["# Relax and penalize, reproduced", "", head]
     for table in tables:
         page.append(table.markdown())
         files[f"{table.name}.md"] = f"{head}\n{table.markdown()}"
-        files[f"{table.name}.csv"] = _cells(table, said)
+        files[f"{table.name}.csv"] = _cells(table, facts)
     for figure in figures:
         drawn = figure.draw()
         files[f"{figure.name}.svg"] = svg_text(drawn, head)
         page += [f"## Figure {figure.number}: {figure.title}", "", f"![{figure.title}]({figure.name}.svg)", ""]
         page += [*figure.remarks, ""] if figure.remarks else []
     data = {
-        "about": said,
+        "about": facts,
         "tables": [_plain(table) | {"cells": table.cells()} for table in tables],
         "figures": [
             {"number": it.number, "title": it.title, "data": _plain(it.data), "remarks": list(it.remarks)} for it in figures
@@ -75,15 +75,15 @@ def write(folder: Path, said: Record, tables: list[Table], figures: list[Figure]
     return list(files)
 
 
-def _cells(table: Table, said: Record) -> str:
-    """The cells as CSV, each with the size and the solver it is of."""
-    which = {"size": said["size"].split(":")[0], "solver": said["solver"], "mixbin": said["versions"]["mixbin"]}
+def _cells(table: Table, facts: Record) -> str:
+    """The cells as CSV, each with the size, the solver and the version that it comes from."""
+    which = {"size": facts["size"].split(":")[0], "solver": facts["solver"], "mixbin": facts["versions"]["mixbin"]}
     rows = [cell | which for cell in table.cells()]
     return csv_text(list(rows[0]), [list(row.values()) for row in rows])
 
 
 def _plain(value: Any) -> Any:
-    """Dataclasses and arrays as what JSON knows; NaN is null."""
+    """Dataclasses and arrays as dictionaries and lists, for JSON; a number that is not finite becomes null."""
     if is_dataclass(value) and not isinstance(value, type):
         return {name: _plain(item) for name, item in asdict(value).items()}
     if isinstance(value, np.ndarray):

@@ -1,4 +1,4 @@
-"""Geometry only (SPEC section 2): the sets that theta and lam live in, and the projection onto a general knapsack."""
+"""The sets that theta and lam live in (docs/maths.md, "Sets"), and the projection onto a general knapsack: geometry only."""
 
 from mixbin.sets.base import BinarySet
 from mixbin.sets.box import Box

@@ -1,9 +1,12 @@
 """Projection onto the capped simplex {0 <= x <= 1, sum x = k}, in linear time and exact to rounding.
 
-The projection of a is clip(a - t, 0, 1) where t solves g(t) = sum clip(a - t, 0, 1) = k. g is piecewise linear and falls, with
-breakpoints a_i (entry i reaches 0) and a_i - 1 (it leaves 1), and t lies within 1 below the k-th largest entry (Kiwiel's search).
-For long vectors a sample gives a bracket of t that is narrow and almost certainly right; one pass over a evaluates g at its low
-end exactly and keeps the few breakpoints inside. Where the sample misled, the bracket of the k-th largest entry is certain.
+The projection of a is clip(a - t, 0, 1), where the multiplier t solves g(t) = sum clip(a - t, 0, 1) = k (docs/maths.md,
+"Projection onto a budget"). g is piecewise linear and does not increase. Its breakpoints are a_i (entry i reaches 0) and a_i - 1
+(entry i leaves 1), and t lies at most 1 below the k-th largest entry (Kiwiel's search).
+
+For a long vector, a random sample suggests a narrow bracket that almost certainly contains t. One pass over the vector then
+computes g at the low end of the bracket exactly and collects the few breakpoints inside it. If the sample was misleading, the
+search falls back on the bracket given by the k-th largest entry, which always contains t.
 """
 
 import math
@@ -13,22 +16,26 @@ import numpy as np
 
 from mixbin.sets.base import Floats
 
-BLOCK = 1 << 15
-"""Entries per step of a pass, so that its buffers stay in the cache."""
-SAMPLE = 1 << 16
-"""Entries that are looked at first; vectors up to twice as long are sorted instead."""
-MANY = SAMPLE // 12
-"""With more sampled breakpoints than this in the bracket, another pass to narrow it costs less than keeping them."""
-FEW = 1 << 10
-"""So many breakpoints are merged at once; more are first halved at a median."""
-FAR = 1e3
-"""Relative to a centre farther than this from t, the entries near t would be rounded: only a closer one is used."""
-TOLERANCE = 2.0 * float(np.finfo(np.float64).eps)
-"""The sum of the result meets k to this relative error, its own rounding."""
+CACHE_BLOCK = 1 << 15
+"""A pass over a long vector handles this many entries at a time, so that its buffers stay in the processor's cache."""
+SAMPLE_SIZE = 1 << 16
+"""Number of entries in the random sample; a vector of at most twice this length is sorted instead of sampled."""
+MOST_SAMPLED_BREAKPOINTS = SAMPLE_SIZE // 12
+"""While more sampled breakpoints than this lie in the bracket, another pass narrows it: collecting them all would cost more."""
+MERGED_AT_ONCE = 1 << 10
+"""Up to this many breakpoints are sorted and searched at once; a longer list is first halved at its median, repeatedly."""
+WIDEST_BRACKET = 1e3
+"""A sampled bracket wider than this is not used: t could lie so far from the centre that the entries near t, which are stored
+relative to the centre, would lose digits."""
+SUM_TOLERANCE = 2.0 * float(np.finfo(np.float64).eps)
+"""Largest relative error of the result's sum: two roundings."""
 
 
 class _Bracket(NamedTuple):
-    """The multiplier lies between centre + low and centre + high; all entries are taken relative to the centre."""
+    """The multiplier lies between centre + low and centre + high.
+
+    Entries are stored relative to the centre, because differences of large entries near t are exact while t itself is not.
+    """
 
     centre: float
     low: float
@@ -36,7 +43,7 @@ class _Bracket(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """The multiplier centre + left + step, on a piece of g with this many free entries."""
+    """The multiplier t = centre + left + step; on its linear piece of g, ``free`` entries lie strictly between 0 and 1."""
 
     centre: float
     left: float
@@ -45,18 +52,18 @@ class _Piece(NamedTuple):
 
 
 class _Scan(NamedTuple):
-    """What one pass tells about g on a bracket."""
+    """What one pass over the vector finds out about g on a bracket."""
 
     total: float
-    """g at its low end."""
+    """g at the low end of the bracket."""
     free_above: int
-    """Entries strictly between 0 and 1 just above the low end: minus the slope of g there."""
+    """Number of entries strictly between 0 and 1 just above the low end, which is minus the slope of g there."""
     free_below: int
-    """The same just below the high end."""
+    """Number of entries strictly between 0 and 1 just below the high end."""
     zeros: Floats
-    """Breakpoints strictly inside, of entries that reach 0."""
+    """Breakpoints strictly inside the bracket at which an entry reaches 0."""
     ones: Floats
-    """Breakpoints strictly inside, of entries that leave 1."""
+    """Breakpoints strictly inside the bracket at which an entry leaves 1."""
 
 
 def project_capped_simplex(a: Floats, k: int) -> Floats:
@@ -69,10 +76,10 @@ def project_capped_simplex(a: Floats, k: int) -> Floats:
     snap = bool(sample[0] >= 0.0 and sample[-1] <= 1.0)
     if sample.size < a.size and (piece := _sampled_piece(a, k, sample)):
         out, residual = _clipped(a, k, piece, snap)
-        if abs(residual) <= 4.0 * TOLERANCE * k:
+        if abs(residual) <= 4.0 * SUM_TOLERANCE * k:
             return out
         del out
-    # Few entries are searched in sorted order, which is faster; the k-th largest of many is found without sorting.
+    # A short vector is sorted already (it is its own sample). In a long one, np.partition finds the k-th largest entry faster.
     few = sample.size == a.size
     bracket = _certain_bracket(sample if few else np.partition(a, a.size - k), k)
     piece = _search(sample if few else a, k, bracket)
@@ -81,30 +88,31 @@ def project_capped_simplex(a: Floats, k: int) -> Floats:
 
 
 def project_at_most(a: Floats, k: int) -> Floats:
-    """The point of {0 <= x <= 1, sum x <= k} nearest to a finite vector: its own entries clipped, if they keep to the budget."""
-    buffer = np.empty(min(BLOCK, a.size))
-    blocks = (a[i : i + BLOCK] for i in range(0, a.size, BLOCK))
+    """The point of {0 <= x <= 1, sum x <= k} nearest to a finite vector: the clipped vector itself if its sum is at most k."""
+    buffer = np.empty(min(CACHE_BLOCK, a.size))
+    blocks = (a[i : i + CACHE_BLOCK] for i in range(0, a.size, CACHE_BLOCK))
     total = math.fsum(_fill(buffer[: block.size], block, 0.0, 0.0) for block in blocks)
-    return np.asarray(np.clip(a, 0.0, 1.0)) if total <= (1.0 + TOLERANCE) * k else project_capped_simplex(a, k)
+    return np.asarray(np.clip(a, 0.0, 1.0)) if total <= (1.0 + SUM_TOLERANCE) * k else project_capped_simplex(a, k)
 
 
 def _sample(a: Floats) -> Floats:
-    """A sorted sample, of all entries when they are few; always the same for the same vector."""
-    if a.size <= 2 * SAMPLE:
+    """A sorted random sample, or all entries of a short vector; the seed is fixed, so equal vectors give equal samples."""
+    if a.size <= 2 * SAMPLE_SIZE:
         return np.sort(a)
-    return np.sort(a[np.random.default_rng(0).integers(a.size, size=SAMPLE)])
+    return np.sort(a[np.random.default_rng(0).integers(a.size, size=SAMPLE_SIZE)])
 
 
 def _certain_bracket(ordered: Floats, k: float) -> _Bracket:
-    """The bracket that always holds, from a vector with its ceil(k)-th largest entry in place.
+    """A bracket that always contains t, from a vector whose ceil(k)-th largest entry is where sorting would put it.
 
-    At that entry only the k - 1 before it can be positive, and 1 below it at least k entries are at 1.
+    Proof: with t equal to that entry, at most k - 1 entries are positive, so g(t) < k; with t smaller by 1, at least k entries
+    are at 1, so g(t) >= k.
     """
     return _Bracket(float(ordered[ordered.size - math.ceil(k)]), -1.0, 0.0)
 
 
 def _search(a: Floats, k: float, bracket: _Bracket) -> _Piece | None:
-    """The multiplier where g = k, or None when it is not inside the bracket."""
+    """The multiplier where g = k, or None if it does not lie inside the bracket."""
     scan = _scan(a, bracket)
     zeros, ones, free = scan.zeros, scan.ones, scan.free_above
     excess, low, high = scan.total - k, bracket.low, bracket.high
@@ -112,7 +120,7 @@ def _search(a: Floats, k: float, bracket: _Bracket) -> _Piece | None:
         return None
     zeros.sort()
     ones.sort()
-    while zeros.size + ones.size > FEW:
+    while zeros.size + ones.size > MERGED_AT_ONCE:
         longer = zeros if zeros.size > ones.size else ones
         pivot = longer[longer.size // 2]
         i, j = np.searchsorted(zeros, pivot), np.searchsorted(ones, pivot)
@@ -123,11 +131,14 @@ def _search(a: Floats, k: float, bracket: _Bracket) -> _Piece | None:
             i, j = np.searchsorted(zeros, pivot, side="right"), np.searchsorted(ones, pivot, side="right")
             free, excess, low = free + int(j - i), excess - fall, pivot
             zeros, ones = zeros[i:], ones[j:]
-    return _walk(bracket.centre, excess, free, low, high, zeros, ones)
+    return _last_piece(bracket.centre, excess, free, low, high, zeros, ones)
 
 
-def _walk(centre: float, excess: float, free: int, low: float, high: float, zeros: Floats, ones: Floats) -> _Piece | None:
-    """Where g has fallen by ``excess`` after ``low``: every breakpoint changes its slope, the number of free entries, by one."""
+def _last_piece(centre: float, excess: float, free: int, low: float, high: float, zeros: Floats, ones: Floats) -> _Piece | None:
+    """The linear piece on which g has fallen by ``excess`` since ``low``, or None if g does not fall that far before ``high``.
+
+    Every breakpoint changes the number of free entries, which is minus the slope of g, by one.
+    """
     points = np.concatenate([zeros, ones])
     order = np.argsort(points, kind="stable")
     counts = free + np.concatenate([[0], np.cumsum(np.where(order < zeros.size, -1, 1))])
@@ -141,15 +152,15 @@ def _walk(centre: float, excess: float, free: int, low: float, high: float, zero
 
 
 def _scan(a: Floats, bracket: _Bracket) -> _Scan:
-    """One pass over ``a``, in blocks that stay in the cache."""
+    """Evaluate g at the low end of the bracket and collect the breakpoints inside it, in one pass over ``a``."""
     centre, low, high = bracket
     totals, free_above, free_below = [], 0, 0
     zeros: list[Floats] = []
     ones: list[Floats] = []
-    buffers = np.empty((2, min(BLOCK, a.size)))
+    buffers = np.empty((2, min(CACHE_BLOCK, a.size)))
     with np.errstate(over="ignore"):
-        for i in range(0, a.size, BLOCK):
-            block = a[i : i + BLOCK]
+        for i in range(0, a.size, CACHE_BLOCK):
+            block = a[i : i + CACHE_BLOCK]
             y, x = buffers[:, : block.size]
             np.subtract(block, centre, out=y)
             np.clip(np.subtract(y, low, out=x) if low else y, 0.0, 1.0, out=x)
@@ -169,7 +180,7 @@ def _joined(parts: list[Floats]) -> Floats:
 
 
 def _sampled_piece(a: Floats, k: int, sample: Floats) -> _Piece | None:
-    """The multiplier from a bracket that the sample suggests, or None where the sample misled."""
+    """The multiplier, searched in a bracket that the sample suggests; None if the sample was misleading."""
     per_entry = sample.size / a.size
     low, high = _sampled_ends(sample, k * per_entry)
     if low == -math.inf:
@@ -177,29 +188,35 @@ def _sampled_piece(a: Floats, k: int, sample: Floats) -> _Piece | None:
     if high == math.inf:
         high = float(a.max())
     inside = _inside(sample, low, high)
-    while inside.size > MANY:
+    while inside.size > MOST_SAMPLED_BREAKPOINTS:
         pivot = float(np.partition(inside, inside.size // 2)[inside.size // 2])
         scan = _scan(a, _Bracket(pivot, 0.0, 0.0))
         excess = scan.total - k
         low, high = _narrowed(sample, pivot, excess * per_entry, low, high)
         inside = _inside(sample, low, high)
         if inside.size == 0:
-            # g looks linear from the pivot on (ties): the sum of the result will tell whether it was.
+            # The sample has no breakpoint left between the pivot and t (many ties do this), so take g to be linear there. If it
+            # is not, the caller notices: the sum of the result misses k.
             free = max(scan.free_above if excess > 0.0 else scan.free_below, 1)
             return _Piece(pivot, 0.0, excess / free, free)
-    return _search(a, k, _Bracket(low, 0.0, high - low)) if high - low <= FAR else None
+    return _search(a, k, _Bracket(low, 0.0, high - low)) if high - low <= WIDEST_BRACKET else None
 
 
 def _sampled_ends(sample: Floats, expected: float) -> tuple[float, float]:
-    """Multipliers of the sample four standard deviations above and below its budget; infinite where it has none."""
+    """Multipliers at which the sample's g is four standard deviations above and below its expected value at t.
+
+    An end is infinite if the sample cannot reach that value.
+    """
     margin = 4.0 * math.sqrt(expected * (1.0 - expected / sample.size)) + 4.0
     return _multiplier(sample, expected + margin), _multiplier(sample, expected - margin)
 
 
 def _narrowed(sample: Floats, pivot: float, excess: float, low: float, high: float) -> tuple[float, float]:
-    """The bracket after g(pivot) is known: on one side of it, as far as the sample falls by the excess.
+    """A narrower bracket, once g(pivot) is known to be ``excess`` above (or below) its target, in units of the sample.
 
-    From the pivot to t no entry changes by more than their distance: the sample's error is far smaller than that of g itself.
+    t lies on the side of the pivot towards which g approaches the target. Between the pivot and t no entry changes by more than
+    their distance, so the sample estimates the *change* of g far more accurately than g itself; the margin is four standard
+    deviations.
     """
     target = _total(sample, pivot) - excess
     distance = abs(_multiplier(sample, target) - pivot)
@@ -209,45 +226,48 @@ def _narrowed(sample: Floats, pivot: float, excess: float, low: float, high: flo
 
 
 def _multiplier(sample: Floats, count: float) -> float:
-    """Where a sorted vector's own g meets ``count``."""
+    """The multiplier at which the g of this sorted vector equals ``count``; infinite if no multiplier does that."""
     if not 0.0 < count <= sample.size:
         return math.inf if count <= 0.0 else -math.inf
     bracket = _certain_bracket(sample, count)
     piece = _search(sample, count, bracket)
-    # Only its high end can be missed, by rounding, when the count is barely more than a whole number.
+    # The bracket contains t, but if the count is barely above a whole number, rounding can put t just beyond its high end.
     return bracket.centre if piece is None else bracket.centre + (piece.left + piece.step)
 
 
 def _inside(sample: Floats, low: float, high: float) -> Floats:
     """The breakpoints of the sample strictly between ``low`` and ``high``."""
-    # Compared as they are rounded: a pivot taken from them must be outside every bracket that ends at it.
+    # Compare the rounded breakpoints themselves, because a pivot is one of them: it must not lie inside a bracket that ends at
+    # it, or the loop that narrows the bracket would not end.
     points = np.concatenate([sample, sample - 1.0])
     return points[(points > low) & (points < high)]
 
 
 def _total(sample: Floats, t: float) -> float:
-    """The sample's own g(t)."""
+    """g(t) of the sample."""
     return float(np.clip(sample - t, 0.0, 1.0).sum())
 
 
 def _clipped(a: Floats, k: int, piece: _Piece, snap: bool) -> tuple[Floats, float]:
-    """clip(a - t, 0, 1), with t corrected until the rounded entries sum to k, and by how much they miss it.
+    """clip(a - t, 0, 1), with t corrected until the rounded entries sum to k, and the difference of their sum from k.
 
-    With ``snap`` a multiplier that is 0 to rounding becomes 0 where that meets k: points of the set come back unchanged.
+    With ``snap``, a multiplier that is 0 up to rounding is replaced by 0 if the sum then still meets k. This returns points that
+    are in the set already unchanged, to the last bit.
     """
-    # t as an unevaluated sum of two floats: near t the difference to the first is exact, the second carries what it left out.
+    # t is kept as an unevaluated sum of two floats, t + rest. For entries near t the difference a - t is exact, and rest carries
+    # the digits of the multiplier that do not fit into t.
     t, rest = _two_sum(piece.centre, piece.left)
     t, more = _two_sum(t, piece.step)
     rest += more
     out = np.empty(a.size)
-    if snap and abs(t + rest) <= TOLERANCE:
+    if snap and abs(t + rest) <= SUM_TOLERANCE:
         residual = _fill(out, a, 0.0, 0.0) - k
-        if abs(residual) <= TOLERANCE * k:
+        if abs(residual) <= SUM_TOLERANCE * k:
             return out, residual
-    if piece.free * abs(rest) <= TOLERANCE / 2.0 * k:
+    if piece.free * abs(rest) <= SUM_TOLERANCE / 2.0 * k:
         rest = 0.0
     residual = _fill(out, a, t, rest) - k
-    while abs(residual) > TOLERANCE * k:
+    while abs(residual) > SUM_TOLERANCE * k:
         better = rest + residual / piece.free
         last, residual = residual, _fill(out, a, t, better) - k
         if abs(residual) > abs(last) / 2.0:
@@ -259,18 +279,18 @@ def _clipped(a: Floats, k: int, piece: _Piece, snap: bool) -> tuple[Floats, floa
 
 
 def _two_sum(p: float, q: float) -> tuple[float, float]:
-    """The sum rounded, and the rounding error (Knuth)."""
+    """The rounded sum of two numbers and its exact rounding error (Knuth's TwoSum)."""
     s = p + q
     back = s - p
     return s, (p - (s - back)) + (q - back)
 
 
 def _fill(out: Floats, a: Floats, t: float, rest: float) -> float:
-    """Write clip(a - t - rest, 0, 1) and return its sum."""
+    """Write clip(a - t - rest, 0, 1) into ``out`` and return its sum."""
     totals = []
     with np.errstate(over="ignore"):
-        for i in range(0, a.size, BLOCK):
-            x = np.subtract(a[i : i + BLOCK], t, out=out[i : i + BLOCK])
+        for i in range(0, a.size, CACHE_BLOCK):
+            x = np.subtract(a[i : i + CACHE_BLOCK], t, out=out[i : i + CACHE_BLOCK])
             if rest:
                 x -= rest
             totals.append(float(np.clip(x, 0.0, 1.0, out=x).sum()))

@@ -1,4 +1,4 @@
-"""The mean of numbers whose sum may be beyond the largest number there is."""
+"""The mean of numbers whose sum may overflow."""
 
 import numpy as np
 
@@ -6,7 +6,10 @@ from mixbin.sets.base import Floats
 
 
 def mean_of(g: Floats, axis: int | None = None) -> Floats:
-    """The mean along an axis, which is kept, or of all."""
+    """The mean along ``axis``, which stays as a dimension of length 1, or the mean of all entries.
+
+    The plain mean is exact to rounding and used whenever it is finite; only if the sum overflows is each entry divided first.
+    """
     keep = axis is not None
     with np.errstate(over="ignore", invalid="ignore"):
         mean = np.asarray(g.mean(axis=axis, keepdims=keep))

@@ -1,11 +1,11 @@
-"""What membership of a set forgives: the rounding of sums and steps, nothing that a user would see."""
+"""How far a point may violate a constraint and still count as a point of the set: as far as rounding can take it."""
 
 from mixbin.sets.base import Floats
 
-ROUNDING = 1e-9
-"""Relative to the right-hand side of a constraint."""
+MEMBERSHIP_TOLERANCE = 1e-9
+"""A constraint holds if it is violated by at most this share of its right-hand side."""
 
 
 def in_unit_box(x: Floats) -> bool:
     """Whether all entries lie in [0, 1], up to rounding."""
-    return bool(x.min() >= -ROUNDING and x.max() <= 1.0 + ROUNDING)
+    return bool(x.min() >= -MEMBERSHIP_TOLERANCE and x.max() <= 1.0 + MEMBERSHIP_TOLERANCE)

@@ -1,4 +1,4 @@
-"""Selecting the k largest entries in linear time, ties to the lowest index."""
+"""Selecting the k largest entries in linear time; among equal entries the lowest index wins."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What every set of relaxed binary variables offers (SPEC section 2): geometry only, nothing of G."""
+"""What every set of relaxed binary variables offers (docs/maths.md, "Sets"): geometry only, nothing of G."""
 
 import math
 from abc import ABC, abstractmethod
@@ -46,15 +46,15 @@ class BinarySet(ABC):
 
     @abstractmethod
     def start(self, rng: np.random.Generator | None = None) -> Floats:
-        """A point to begin from: the centre, or with ``rng`` a random interior point."""
+        """A point for a solver to start from: the centre, or with ``rng`` a random interior point."""
 
     @abstractmethod
     def moves(self, theta: ArrayLike, grad: ArrayLike | None = None) -> Iterator[Moves]:
         """All single moves from a binary ``theta`` to other binary points of the set, each once, in batches.
 
-        A batch is two arrays (off, on) of flat indices: entry off[i] becomes 0 and on[i] becomes 1, with -1 for none.
-        With ``grad`` the moves whose first-order change grad[on] - grad[off] is lowest come first, within each batch exactly,
-        between batches roughly, so that a caller can stop early without listing them all.
+        A batch is two arrays (off, on) of flat indices: entry off[i] becomes 0 and entry on[i] becomes 1; -1 means no entry.
+        With ``grad``, the moves with the lowest first-order change grad[on] - grad[off] come first: exactly so within each batch,
+        roughly so from batch to batch. A caller can therefore stop early, and the moves are not all listed in memory.
         """
 
     @abstractmethod
@@ -63,7 +63,10 @@ class BinarySet(ABC):
 
     @abstractmethod
     def epsilon_star(self, theta: ArrayLike, grad: ArrayLike) -> float:
-        """Below this eps a binary ``theta`` is a strict local minimiser of <grad, .> + phi/eps, above it none; may be inf."""
+        """The eps* below which a binary ``theta`` is a strict local minimiser of <grad, .> + phi/eps, and above which it is not.
+
+        May be infinite; see docs/maths.md, "Certificates of a binary point".
+        """
 
     @abstractmethod
     def violation(self, theta: ArrayLike) -> float:
@@ -78,9 +81,10 @@ class BinarySet(ABC):
         """All binary points of the set, one at a time."""
 
     def fingerprint(self) -> str:
-        """A hash of everything that makes this set what it is, for checkpoints; equal for equal sets only.
+        """A hash by which a checkpoint recognises this set: equal sets have equal hashes, different sets different ones.
 
-        It covers the class and all attributes. A set that keeps something else in them, such as a cache, overrides it.
+        The hash covers the class and all attributes. A set with attributes that do not define it, such as a cache, must override
+        this method.
         """
         return contents_digest(self)
 
@@ -88,7 +92,7 @@ class BinarySet(ABC):
     """Entries with equal keys can exchange mass without leaving the set; broadcasts to ``shape``."""
 
     def tangent(self, g: ArrayLike) -> Floats:
-        """``g`` without the part that no feasible direction sees (the normals of the equality constraints)."""
+        """``g`` without its component along the normals of the equality constraints, which no feasible direction can follow."""
         return np.array(check.array("g", g, shape=self.shape))
 
     def tangent_size(self, g: ArrayLike) -> float:
@@ -97,7 +101,7 @@ class BinarySet(ABC):
         return float(max(along.max(), -along.min())) if along.size else 0.0
 
     def round(self, x: ArrayLike) -> Bools:
-        """Simple rounding, entry by entry (1/2 goes up); may leave the set."""
+        """Each entry rounded to 0 or 1 on its own (1/2 is rounded up); the result may lie outside the set."""
         return np.asarray(check.array("x", x, shape=self.shape) >= 0.5)
 
     def distance_to_binary(self, x: ArrayLike) -> float:

@@ -9,7 +9,7 @@ from mixbin._validate import Floats
 from mixbin.errors import InfeasibleSet, InvalidInput
 
 LARGEST_SLOPE = 1e150
-"""Solvers square gradients: steeper ones count as this steep."""
+"""Derivatives in lam are clipped to this size: solvers square them, and the square must not overflow."""
 
 
 class Box:
@@ -20,7 +20,7 @@ class Box:
     lower, upper : float or array
         The bounds, of equal shape, finite.
     log : bool
-        Solvers take their steps in log(lam), for quantities that range over decades; needs ``lower > 0``.
+        Whether solvers take their steps in log(lam), as they should for quantities that range over decades; needs ``lower > 0``.
     """
 
     def __init__(self, lower: ArrayLike, upper: ArrayLike, *, log: bool = False) -> None:
@@ -69,24 +69,24 @@ class Box:
         return bool(np.all((self.lower <= x) & (x <= self.upper)))
 
     def start(self, rng: np.random.Generator | None = None) -> Floats:
-        """The middle (geometric with ``log``), or with ``rng`` a uniform point on the same scale."""
+        """The middle of the box (the geometric one with ``log``), or with ``rng`` a uniform random point on the same scale."""
         if rng is None:
             return self.decode(np.full(self.shape, 0.5))
         return self.decode(np.asarray(check.generator("rng", rng).uniform(size=self.shape)))
 
     def fingerprint(self) -> str:
-        """A hash of the exact bounds, for checkpoints."""
+        """A hash of the exact bounds, by which a checkpoint recognises the box."""
         return contents_digest(self)
 
     def encode(self, lam: Floats) -> Floats:
-        """From ``lam`` to the unit box that solvers work in, so that all entries have comparable ranges."""
+        """The point of the unit box that stands for ``lam``. Solvers work there, so that all entries have comparable ranges."""
         low, high = self._ends()
         x = np.log(lam) if self.log else lam
         width = high - low
         return np.asarray(np.divide(x - low, width, out=np.zeros(self.shape), where=width > 0))
 
     def decode(self, u: Floats) -> Floats:
-        """From the unit box to ``lam``, within the bounds to the last bit."""
+        """The ``lam`` that a point of the unit box stands for; it lies within the bounds to the last bit."""
         low, high = self._ends()
         x = low + u * (high - low)
         return np.asarray(np.clip(np.exp(x) if self.log else x, self.lower, self.upper))

@@ -12,7 +12,7 @@ from mixbin import _validate as check
 from mixbin.errors import InfeasibleSet
 from mixbin.sets._capped_simplex import project_at_most, project_capped_simplex
 from mixbin.sets._mean import mean_of
-from mixbin.sets._membership import ROUNDING, in_unit_box
+from mixbin.sets._membership import MEMBERSHIP_TOLERANCE, in_unit_box
 from mixbin.sets._moves import pairs
 from mixbin.sets._select import largest
 from mixbin.sets._weights import exchange_weight, flip_weight, inverse, removal_weight
@@ -20,7 +20,7 @@ from mixbin.sets.base import BinarySet, Bools, Floats, Moves
 
 
 def resolve_budget(name: str, budget: object, size: int) -> int:
-    """The count that a budget means: a whole number from 1 to ``size``, or a float in (0, 1] as a fraction of ``size``."""
+    """The number of entries that ``budget`` selects: a count from 1 to ``size``, or a float in (0, 1], a fraction of ``size``."""
     if isinstance(budget, Integral):
         remedy = f"select from 1 to {size} entries, or a fraction of them such as 0.1"
         return check.whole(name, budget, low=1, high=size, remedy=remedy, error=InfeasibleSet)
@@ -41,10 +41,10 @@ class Budget(BinarySet):
     size : int
         The number m of entries.
     k : int or float
-        How many to select: a count from 1 to ``size``, or a float in (0, 1] for a fraction of them, rounded half up.
+        How many entries to select: a count from 1 to ``size``, or a float in (0, 1] for a fraction of them, rounded half up.
         ``Budget(5, 1)`` selects one entry, ``Budget(5, 1.0)`` all five.
     at_most : bool
-        Allow fewer than ``k``.
+        Whether fewer than ``k`` entries may be selected.
     """
 
     def __init__(self, size: int, k: int | float, at_most: bool = False) -> None:
@@ -58,7 +58,7 @@ class Budget(BinarySet):
         return project_at_most(x, self.k) if self.at_most else project_capped_simplex(x, self.k)
 
     def vertex(self, x: ArrayLike) -> Bools:
-        """The ``k`` largest entries; with ``at_most`` only those of at least 1/2."""
+        """True at the ``k`` largest entries; with ``at_most`` only at those of at least 1/2."""
         x = check.array("x", x, shape=self.shape)
         chosen = largest(x, self.k)
         return chosen & (x >= 0.5) if self.at_most else chosen
@@ -72,7 +72,7 @@ class Budget(BinarySet):
     def contains(self, x: ArrayLike) -> bool:
         """Whether the entries lie in [0, 1] and their sum meets the budget, up to rounding."""
         x = check.array("x", x, shape=self.shape)
-        return in_unit_box(x) and self._excess(float(x.sum())) <= ROUNDING * self.k
+        return in_unit_box(x) and self._excess(float(x.sum())) <= MEMBERSHIP_TOLERANCE * self.k
 
     def start(self, rng: np.random.Generator | None = None) -> Floats:
         """k/m everywhere (at most 1/2 with ``at_most``), or with ``rng`` a random point around it."""
@@ -104,7 +104,11 @@ class Budget(BinarySet):
         return on * off + (on + (off if on < self.k else 0) if self.at_most else 0)
 
     def epsilon_star(self, theta: ArrayLike, grad: ArrayLike) -> float:
-        """2 / (highest grad of the selected - lowest of the others); with ``at_most`` also entry by entry where it can move."""
+        """2 / (highest ``grad`` of the selected entries - lowest ``grad`` of the others).
+
+        With ``at_most`` a selected entry can also be dropped alone and, if fewer than ``k`` are selected, every entry moves
+        alone.
+        """
         on = check.binary("theta", theta, shape=self.shape)
         g = check.array("grad", grad, shape=self.shape)
         if not self.at_most:
@@ -114,13 +118,14 @@ class Budget(BinarySet):
         return inverse(max(exchange_weight(on, g), removal_weight(on, g)))
 
     def violation(self, theta: ArrayLike) -> float:
-        """|sum - k|; with ``at_most`` the excess."""
+        """|sum - k|; with ``at_most`` the excess over k only."""
         return self._excess(float(np.count_nonzero(check.binary("theta", theta, shape=self.shape))))
 
     def cardinality(self) -> int:
         """The binomial coefficient of m over k; with ``at_most`` the sum over all counts up to k."""
         if not self.at_most:
             return math.comb(self.size, self.k)
+        # Each binomial coefficient follows from the last in whole numbers, so that the sum is exact however large it is.
         total = term = 1
         for count in range(self.k):
             term = term * (self.size - count) // (count + 1)
@@ -128,7 +133,7 @@ class Budget(BinarySet):
         return total
 
     def vertices(self) -> Iterator[Bools]:
-        """All selections."""
+        """All selections of k entries, or with ``at_most`` of up to k."""
         for count in range(0 if self.at_most else self.k, self.k + 1):
             for chosen in itertools.combinations(range(self.size), count):
                 v = np.zeros(self.size, dtype=np.bool_)
@@ -141,7 +146,7 @@ class Budget(BinarySet):
         return np.array(g) if self.at_most else np.asarray(g - mean_of(g))
 
     def tangent_size(self, g: ArrayLike) -> float:
-        """The largest entry of ``tangent(g)``, in absolute value; without forming it."""
+        """The largest entry of ``tangent(g)`` in absolute value, computed without that array."""
         g = check.array("g", g, shape=self.shape)
         mean = 0.0 if self.at_most else float(mean_of(g))
         return max(float(g.max()) - mean, mean - float(g.min()))

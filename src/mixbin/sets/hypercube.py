@@ -35,7 +35,7 @@ class Hypercube(BinarySet):
         return np.asarray(np.clip(check.array("x", x, shape=self.shape), 0.0, 1.0))
 
     def vertex(self, x: ArrayLike) -> Bools:
-        """Each entry to the nearer of 0 and 1; 1/2 goes up."""
+        """Each entry rounded to the nearer of 0 and 1; 1/2 is rounded up."""
         return np.asarray(check.array("x", x, shape=self.shape) >= 0.5)
 
     def linear_oracle(self, g: ArrayLike) -> Floats:
@@ -65,7 +65,7 @@ class Hypercube(BinarySet):
         return check.binary("theta", theta, shape=self.shape).size
 
     def epsilon_star(self, theta: ArrayLike, grad: ArrayLike) -> float:
-        """grad_i < 1/eps where theta_i = 1, grad_i > -1/eps where theta_i = 0."""
+        """The largest eps with grad_i < 1/eps where theta_i = 1 and grad_i > -1/eps where theta_i = 0."""
         on = check.binary("theta", theta, shape=self.shape)
         return inverse(flip_weight(on, check.array("grad", grad, shape=self.shape)))
 

@@ -13,13 +13,15 @@ from mixbin import _validate as check
 from mixbin.errors import InfeasibleSet
 from mixbin.sets.base import Bools, Floats
 
-FAR = 1e3
-"""A multiplier this many box sizes from its origin is searched again from a nearer one, where differences are exact."""
-
+FARTHEST_ORIGIN = 1e3
+"""If the multiplier lies more than this many box sizes from the origin, the search is repeated relative to a nearer origin:
+entries near the multiplier would otherwise be differences of large numbers, and lose their digits."""
 LARGEST_BOUND = 1e150
-"""Bounds of entries; products of larger ones overflow."""
-SETTLE, SLACK = 4, 1e-12
-"""A sum further from the capacity than this, relative to it, is corrected; so often."""
+"""Bounds of entries may be at most this large: products of larger ones overflow."""
+CORRECTIONS = 4
+"""At most this many times, what rounding left of the capacity is shared out among the free entries."""
+CORRECTED_ABOVE = 1e-12
+"""The sum is corrected while it misses the capacity by more than this share of it."""
 
 
 def project_knapsack(
@@ -41,14 +43,14 @@ def project_knapsack(
     metric : float or array, optional
         The positive diagonal d of the norm; 1 by default.
     weights : float or array, optional
-        The weights b of the sum; 1 by default. They may be negative, which is solved with the sign of that entry
-        flipped, or zero, where the entry is only clipped.
+        The weights b of the sum; 1 by default. An entry with a negative weight is solved with its sign flipped, an entry with
+        weight zero is only clipped.
     lower, upper : float or array
         The bounds, finite.
     capacity : float
         The right-hand side r.
     equality : bool
-        Ask for a sum equal to ``capacity``.
+        Whether the sum must equal ``capacity`` instead of being at most that.
 
     Returns
     -------
@@ -57,7 +59,7 @@ def project_knapsack(
     Raises
     ------
     InfeasibleSet
-        When no x within the bounds meets the capacity.
+        If no x within the bounds meets the capacity.
 
     Examples
     --------
@@ -83,20 +85,22 @@ def project_knapsack(
         raise check.fail(
             "lower", float(low[i]), f"at most upper, {high[i]:g}, at index {i}", "swap them or widen the box", InfeasibleSet
         )
-    least, most, largest = _reach(b, low, high)
+    least, most, largest = _reachable_sums(b, low, high)
     rounding = 1e-12 * largest
     if r < least - rounding or (equality and r > most + rounding):
         must = f"from {least:g} to {most:g}" if equality else f"at least {least:g}"
-        raise check.fail("capacity", r, f"{must}, what the bounds can reach", "change it or widen the bounds", InfeasibleSet)
-    _reach(scaled(b, r)[0], low, high)  # as the search sees them
+        raise check.fail("capacity", r, f"{must}, the sums that the bounds allow", "change it or widen the bounds", InfeasibleSet)
+    _reachable_sums(scaled(b, r)[0], low, high)  # the search works on the scaled weights, whose sums must be finite too
     solution = solve_knapsack(a.ravel(), d, b, low, high, r, equality=equality)
     if not check.is_finite(solution):
-        raise check.fail("metric", float(d.min()), "of a size with weights and a", "rescale one of them; their ratio overflows")
+        raise check.fail(
+            "metric", float(d.min()), "of the same order as weights and a", "rescale one of them; their ratio overflows"
+        )
     return solution.reshape(a.shape)
 
 
-def _reach(b: Floats, low: Floats, high: Floats) -> tuple[float, float, float]:
-    """The least and the most that sum b x can be within the bounds, and the size of its terms."""
+def _reachable_sums(b: Floats, low: Floats, high: Floats) -> tuple[float, float, float]:
+    """The smallest and the largest value of sum b x within the bounds, and the sum of the sizes of its terms."""
     with np.errstate(over="ignore", invalid="ignore"):
         ends = np.stack([b * low, b * high])
         reach = float(ends.min(axis=0).sum()), float(ends.max(axis=0).sum()), float(np.abs(ends).max(axis=0).sum())
@@ -108,7 +112,7 @@ def _reach(b: Floats, low: Floats, high: Floats) -> tuple[float, float, float]:
 
 
 def _like(a: Floats, name: str, value: ArrayLike) -> Floats:
-    """One number for all entries of ``a``, or one each; as a vector."""
+    """``value`` as a vector with one number per entry of ``a``; a single number is repeated."""
     x = check.array(name, value)
     if x.shape not in ((), a.shape):
         raise check.fail(name, x, f"a number or an array of shape {a.shape}, as a has")
@@ -116,7 +120,7 @@ def _like(a: Floats, name: str, value: ArrayLike) -> Floats:
 
 
 def solve_knapsack(a: Floats, d: Floats, b: Floats, low: Floats, high: Floats, r: float, *, equality: bool) -> Floats:
-    """The same on vectors of equal length, without the checks."""
+    """What ``project_knapsack`` computes, for vectors of equal length and without its checks."""
     b, r = scaled(b, r)
     x = np.clip(a, low, high)
     if np.dot(b, x) == r or (np.dot(b, x) < r and not equality):
@@ -125,24 +129,24 @@ def solve_knapsack(a: Floats, d: Floats, b: Floats, low: Floats, high: Floats, r
         weighted, sign = b / d != 0.0, np.sign(b)
     parts = (sign * a, d, np.abs(b), np.where(b < 0.0, -high, low), np.where(b < 0.0, -low, high))
     if weighted.all():
-        return np.asarray(sign * _meet(*parts, r) + 0.0)
+        return np.asarray(sign * _solve_equality(*parts, r) + 0.0)  # + 0.0 turns -0.0 into 0.0
     a, d, b, low, high = (part[weighted] for part in parts)
-    x[weighted] = sign[weighted] * _meet(a, d, b, low, high, r) + 0.0
+    x[weighted] = sign[weighted] * _solve_equality(a, d, b, low, high, r) + 0.0
     return x
 
 
 def scaled(b: Floats, r: float) -> tuple[Floats, float]:
-    """Weights and capacity divided by a power of two, which is exact, such that the largest weight is between 1/2 and 1.
+    """Weights and capacity divided by the power of two (which is exact) that brings the largest weight between 1/2 and 1.
 
-    The search squares weights: those beyond 1e154 would overflow and those below 1e-162 vanish.
+    The search squares weights: unscaled, the squares of weights above 1e154 overflow and those of weights below 1e-162 vanish.
     """
     exponent = int(np.frexp(np.abs(b).max(initial=0.0))[1])
     with np.errstate(over="ignore", under="ignore"):
         return np.ldexp(b, -exponent), float(np.ldexp(r, -exponent))
 
 
-def _meet(a: Floats, d: Floats, b: Floats, low: Floats, high: Floats, r: float) -> Floats:
-    """The solution with equality for positive weights; a capacity beyond reach gives the end of the reach."""
+def _solve_equality(a: Floats, d: Floats, b: Floats, low: Floats, high: Floats, r: float) -> Floats:
+    """The solution with sum b x = r, for positive weights. If r is out of reach, all entries are at the bound nearest to it."""
     if np.dot(b, high) <= r:
         return high.copy()
     if np.dot(b, low) >= r:
@@ -151,22 +155,26 @@ def _meet(a: Floats, d: Floats, b: Floats, low: Floats, high: Floats, r: float) 
         c = b / d
     box = float(max(np.abs(low).max(), np.abs(high).max()))
     relative, origins = a, set[int]()
-    # Entries whose breakpoints overflow have no say; where all do, the answer is NaN, and the caller says so.
+    # An entry whose breakpoints overflow does not influence the search. If all of them overflow, the solution is NaN, which the
+    # caller turns into an error.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         while True:
             t = _multiplier(relative, c, b, low, high, r)
             nearest = int(np.argmin(np.abs(relative / c - t)))
-            if abs(t) * float(c.max()) <= FAR * box or nearest in origins:
-                return _settled(np.clip(relative - t * c, low, high), c, b, low, high, r)
+            if abs(t) * float(c.max()) <= FARTHEST_ORIGIN * box or nearest in origins:
+                return _corrected(np.clip(relative - t * c, low, high), c, b, low, high, r)
             origins.add(nearest)
             relative = _relative_to(nearest, a, d, b)
 
 
-def _settled(x: Floats, c: Floats, b: Floats, low: Floats, high: Floats, r: float) -> Floats:
-    """The same with what rounding left of the capacity shared out: an entry of great weight magnifies its last digit."""
-    for _ in range(SETTLE):
+def _corrected(x: Floats, c: Floats, b: Floats, low: Floats, high: Floats, r: float) -> Floats:
+    """``x`` with the difference of sum b x from the capacity shared out among the entries strictly between their bounds.
+
+    The difference is rounding, but an entry of great weight magnifies the error of its last digit.
+    """
+    for _ in range(CORRECTIONS):
         excess = float(np.dot(b, x)) - r
-        free = (x > low) & (x < high) if abs(excess) > SLACK * abs(r) else np.zeros(x.shape, dtype=np.bool_)
+        free = (x > low) & (x < high) if abs(excess) > CORRECTED_ABOVE * abs(r) else np.zeros(x.shape, dtype=np.bool_)
         slope = float(np.dot(b[free], c[free]))
         if not slope > 0.0:
             break
@@ -175,11 +183,12 @@ def _settled(x: Floats, c: Floats, b: Floats, low: Floats, high: Floats, r: floa
 
 
 def _multiplier(a: Floats, c: Floats, b: Floats, low: Floats, high: Floats, r: float) -> float:
-    """Where g(t) = sum b clip(a - t c, low, high) meets r, by halving the sorted breakpoints."""
+    """The t at which g(t) = sum b clip(a - t c, low, high) equals r, by bisection of the sorted breakpoints."""
     rest = _Entries(a, c, b, low, high, (a - high) / c, (a - low) / c)
     points = np.sort(np.concatenate([rest.leave, rest.reach]))
     i, j = 0, points.size - 1
-    # Entries without a breakpoint between points[i] and points[j] are summed up once: their g at points[i] and minus its slope.
+    # An entry without a breakpoint between points[i] and points[j] is linear there and need not be looked at again: ``total``
+    # adds up the values of these entries at points[i], ``slope`` minus their slopes.
     total, slope = 0.0, 0.0
     while True:
         left, right = points[i], points[j]
@@ -201,7 +210,7 @@ def _multiplier(a: Floats, c: Floats, b: Floats, low: Floats, high: Floats, r: f
 
 
 class _Entries(NamedTuple):
-    """Entries clip(a - t c, low, high) of weight b, with the t where each leaves its upper bound and reaches its lower one."""
+    """Entries clip(a - t c, low, high) of weight b; each leaves its upper bound at t = leave and meets its lower one at reach."""
 
     a: Floats
     c: Floats
@@ -216,9 +225,10 @@ class _Entries(NamedTuple):
         return _Entries(*(part[index] for part in self))
 
     def weight(self, t: float) -> float:
-        """Their sum b x at ``t``, with the bounds to the last bit at the breakpoints, however large.
+        """The sum b x at ``t``. At and beyond a breakpoint the entry equals its bound to the last bit, however large t is.
 
-        An entry whose two breakpoints are one in floating point falls there at once: the sum is continuous from the right.
+        If the two breakpoints of an entry round to the same number, the entry jumps there from one bound to the other; the sum is
+        then continuous from the right.
         """
         x = np.clip(self.a - t * self.c, self.low, self.high)
         np.copyto(x, self.high, where=t <= self.leave)
@@ -227,8 +237,12 @@ class _Entries(NamedTuple):
 
 
 def _relative_to(j: int, a: Floats, d: Floats, b: Floats) -> Floats:
-    """a_i - t b_i/d_i at t = d_j a_j/b_j, where entry j is 0: as (a_i b_j d_i - a_j d_j b_i) / (b_j d_i) without cancellation."""
-    # Scaled by a power of two, which is exact, so that no product overflows.
+    """a_i - t b_i/d_i at t = d_j a_j/b_j, at which entry j is 0.
+
+    The difference is computed as (a_i b_j d_i - a_j d_j b_i) / (b_j d_i) with the rounding errors of all products, because the
+    two products nearly cancel for the entries that matter.
+    """
+    # Dividing by a power of two is exact and keeps the products from overflowing.
     exponent = int(np.frexp(np.abs(a).max())[1])
     a = np.ldexp(a, -exponent)
     q, q_error = _two_product(b[j], d)
@@ -240,7 +254,7 @@ def _relative_to(j: int, a: Floats, d: Floats, b: Floats) -> Floats:
 
 
 def _two_product(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """The product rounded, and the rounding error (Dekker)."""
+    """The rounded product and its exact rounding error (Dekker's TwoProduct)."""
     p = x * y
     x_high, y_high = _upper_half(x), _upper_half(y)
     x_low, y_low = x - x_high, y - y_high
@@ -248,6 +262,6 @@ def _two_product(x: Floats, y: Floats) -> tuple[Floats, Floats]:
 
 
 def _upper_half(x: Floats) -> Floats:
-    """The upper 26 bits of each number (Veltkamp)."""
+    """The upper 26 bits of each number (Veltkamp's splitting by 2^27 + 1)."""
     scaled = 134217729.0 * x
     return scaled - (scaled - x)

@@ -7,16 +7,18 @@ from numpy.typing import ArrayLike
 
 from mixbin import _validate as check
 from mixbin.errors import InfeasibleSet
-from mixbin.sets._membership import ROUNDING, in_unit_box
+from mixbin.sets._membership import MEMBERSHIP_TOLERANCE, in_unit_box
 from mixbin.sets._moves import Indices, pairs
 from mixbin.sets._weights import flip_weight, inverse, removal_weight, weighted_exchange_weight
 from mixbin.sets.base import BinarySet, Bools, Floats, Moves
 from mixbin.sets.kiwiel import solve_knapsack
 
-TINY = float(np.finfo(np.float64).tiny)
-"""Smaller numbers have fewer digits."""
-HEAVY, HEAVIEST = 1e15, 1e150
-"""An entry of more than HEAVY times the capacity fits to less than rounding; its scaled weight counts as HEAVIEST at most."""
+SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
+"""Weights and the capacity must be at least this: smaller numbers are subnormal and have fewer digits."""
+UNUSABLE_WEIGHT = 1e15
+"""An entry heavier than this many capacities stays at 0: the part of it that fits is below rounding."""
+LARGEST_SCALED_WEIGHT = 1e150
+"""Scaled weights are clipped to this, so that their products do not overflow; only weights of unusable entries are that large."""
 
 
 class Knapsack(BinarySet):
@@ -25,62 +27,70 @@ class Knapsack(BinarySet):
     Parameters
     ----------
     weights : array of shape (m,)
-        What each entry costs, positive.
+        The weight of each entry, positive.
     capacity : float
-        What may be spent, positive.
+        The largest total weight of the selected entries, positive.
     """
 
     def __init__(self, weights: ArrayLike, capacity: float) -> None:
         self.weights = np.array(check.array("weights", weights, ndim=1))
         if self.weights.size == 0:
             raise check.fail("weights", self.weights, "an array with at least one entry")
-        if not self.weights.min() >= TINY:
+        if not self.weights.min() >= SMALLEST_NORMAL:
             i = int(self.weights.argmin())
             remedy = "entries that cost nothing need no knapsack: leave them out and always take them"
-            raise check.fail("weights", float(self.weights[i]), f"positive, at least {TINY:.3g}, at index {i}", remedy)
+            raise check.fail("weights", float(self.weights[i]), f"positive, at least {SMALLEST_NORMAL:.3g}, at index {i}", remedy)
         if not self.weights.max() < np.finfo(np.float64).max / self.weights.size:
             raise check.fail(
-                "weights", float(self.weights.max()), "of finite sum", "divide weights and capacity by the largest weight"
+                "weights",
+                float(self.weights.max()),
+                "small enough for a finite sum",
+                "divide weights and capacity by the largest weight",
             )
         self.weights.flags.writeable = False
         self.capacity = check.real("capacity", capacity)
-        if self.capacity < TINY:
+        if self.capacity < SMALLEST_NORMAL:
             raise check.fail(
-                "capacity", capacity, f"positive, at least {TINY:.3g}", "it must hold at least the smallest weight", InfeasibleSet
+                "capacity",
+                capacity,
+                f"positive, at least {SMALLEST_NORMAL:.3g}",
+                "it must hold at least the smallest weight",
+                InfeasibleSet,
             )
         self.shape = (self.weights.size,)
         self.exchange_key = self.weights
-        # All but what is shown is computed from weights of at most 1, whose products neither overflow nor vanish. Entries so
-        # heavy that no part of them worth naming fits stay at 0, and have no say in the scale.
+        # Everything except messages and the repr is computed from scaled weights of at most 1, whose products neither overflow
+        # nor vanish. Entries too heavy to use do not influence the scale: they would push all other weights towards zero.
         with np.errstate(over="ignore"):
-            self._light = self.weights <= HEAVY * self.capacity
-            exponent = int(np.frexp(self.weights[self._light].max(initial=self.capacity / HEAVY))[1])
+            self._light = self.weights <= UNUSABLE_WEIGHT * self.capacity
+            exponent = int(np.frexp(self.weights[self._light].max(initial=self.capacity / UNUSABLE_WEIGHT))[1])
             scaled = np.ldexp(self.weights, -exponent)
             self._capacity = float(np.ldexp(self.capacity, -exponent))
-        self._weights = np.clip(scaled, TINY, HEAVIEST)
+        self._weights = np.clip(scaled, SMALLEST_NORMAL, LARGEST_SCALED_WEIGHT)
 
     @property
     def _limit(self) -> float:
-        # 0.1 + 0.2 fits into 0.3: sums of weights are only known up to their rounding.
+        # 0.1 + 0.2 must fit into 0.3: a sum of weights is only known up to its rounding.
         return self._capacity * (1.0 + 1e-12)
 
     def project(self, x: ArrayLike) -> Floats:
-        """Kiwiel's breakpoint search for the multiplier of the weight."""
+        """clip(x - t * weights, 0, 1) with the multiplier t that meets the capacity, found by Kiwiel's breakpoint search."""
         x = check.array("x", x, shape=self.shape)
         one = np.ones_like(x)
         y, light = np.zeros_like(x), self._light
         parts = (x[light], one[light], self._weights[light], y[light], one[light])
         y[light] = solve_knapsack(*parts, self._capacity, equality=False)
-        # Where weights differ by more than float64 can tell, or the capacity is below their rounding, no multiplier meets it:
-        # shrink what is left over.
+        # If the weights span more orders of magnitude than float64 resolves, or if the capacity is below the rounding of their
+        # sum, no multiplier meets the capacity: scale the point down into the set instead.
         y = y if check.is_finite(y) else np.where(light, np.clip(x, 0.0, 1.0), 0.0)
         weight = float(self._weights @ y)
         return y * (self._capacity / weight) if weight > self._limit else y
 
     def vertex(self, x: ArrayLike) -> Bools:
-        """The entries of at least 1/2 from the largest down, without those that no longer fit.
+        """The entries of at least 1/2, taken from the largest down; an entry that no longer fits is skipped.
 
-        This attains dist_inf: a point that is nearer would hold the first entry left out and all before it, which do not fit.
+        This attains dist_inf. Proof: a nearer binary point would contain the first skipped entry and all entries before it, but
+        these do not fit together.
         """
         x = check.array("x", x, shape=self.shape)
         chosen = np.zeros(self.size, dtype=np.bool_)
@@ -96,7 +106,7 @@ class Knapsack(BinarySet):
         return chosen
 
     def linear_oracle(self, g: ArrayLike) -> Floats:
-        """The entries of lowest g/weight below 0 until the capacity is spent, the last one in part."""
+        """1 at the entries with negative g, the lowest g/weight first, until the capacity is used up; the last entry in part."""
         g = check.array("g", g, shape=self.shape)
         v = np.zeros(self.size)
         order = np.flatnonzero(g < 0)
@@ -107,12 +117,12 @@ class Knapsack(BinarySet):
         return v
 
     def contains(self, x: ArrayLike) -> bool:
-        """Whether the entries lie in [0, 1] and the weight within the capacity, up to rounding."""
+        """Whether the entries lie in [0, 1] and their total weight within the capacity, up to rounding."""
         x = check.array("x", x, shape=self.shape)
-        return in_unit_box(x) and float(self._weights @ x) <= self._capacity * (1.0 + ROUNDING)
+        return in_unit_box(x) and float(self._weights @ x) <= self._capacity * (1.0 + MEMBERSHIP_TOLERANCE)
 
     def start(self, rng: np.random.Generator | None = None) -> Floats:
-        """Equal entries that use the capacity (at most 1/2), or with ``rng`` a random point around them."""
+        """Equal entries that use up the capacity (but at most 1/2 each), or with ``rng`` a random point around these."""
         centre = min(self._capacity / float(self._weights.sum()), 0.5)
         if rng is None:
             return np.full(self.shape, centre)
@@ -142,15 +152,15 @@ class Knapsack(BinarySet):
         return exchanges + int(np.count_nonzero(theta)) + int(np.searchsorted(others, room, side="right"))
 
     def epsilon_star(self, theta: ArrayLike, grad: ArrayLike) -> float:
-        """Entry by entry while there is room; without, removals and exchanges of equal weight."""
+        """The hypercube's bound while capacity is left; once it is used up, that of removals and of exchanges at equal weight."""
         on = check.binary("theta", theta, shape=self.shape)
         g = check.array("grad", grad, shape=self.shape)
-        if float(self._weights @ on) < self._capacity * (1.0 - ROUNDING):
+        if float(self._weights @ on) < self._capacity * (1.0 - MEMBERSHIP_TOLERANCE):
             return inverse(flip_weight(on, g))
         return inverse(max(weighted_exchange_weight(on, g, self._weights), removal_weight(on, g)))
 
     def violation(self, theta: ArrayLike) -> float:
-        """The weight beyond the capacity."""
+        """The total weight in excess of the capacity."""
         theta = check.binary("theta", theta, shape=self.shape)
         return float(self.weights @ theta) - self.capacity if float(self._weights @ theta) > self._limit else 0.0
 
@@ -159,7 +169,7 @@ class Knapsack(BinarySet):
         return int(2**self.size)
 
     def vertices(self) -> Iterator[Bools]:
-        """All selections that fit, by extending those that do."""
+        """All selections that fit; each is found by adding an entry to a smaller one that fits."""
         stack: list[tuple[tuple[int, ...], float]] = [((), self._limit)]
         while stack:
             chosen, room = stack.pop()

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mixbin import _validate as check
 from mixbin.sets._mean import mean_of
-from mixbin.sets._membership import ROUNDING, in_unit_box
+from mixbin.sets._membership import MEMBERSHIP_TOLERANCE, in_unit_box
 from mixbin.sets._moves import singles
 from mixbin.sets._weights import inverse
 from mixbin.sets.base import BinarySet, Bools, Floats, Moves
@@ -20,9 +20,9 @@ class OneHot(BinarySet):
     Parameters
     ----------
     rows : int
-        The things to assign, such as features.
+        The number of items to assign, such as features.
     columns : int
-        The groups to choose from.
+        The number of groups to choose from.
     """
 
     def __init__(self, rows: int, columns: int) -> None:
@@ -32,9 +32,9 @@ class OneHot(BinarySet):
         self.exchange_key = np.arange(self.rows, dtype=np.float64)[:, None]
 
     def project(self, x: ArrayLike) -> Floats:
-        """Each row onto the simplex: max(x - t, 0), with t from the sorted row; rows on it already stay as they are."""
+        """Each row projected onto the simplex: max(x - t, 0), with t from the sorted row. Rows in the simplex are not changed."""
         x = check.array("x", x, shape=self.shape)
-        # t lies within 1 below the row's maximum: relative to it the entries that matter are exact at any magnitude.
+        # t lies at most 1 below the row's maximum, so relative to the maximum the entries that matter are exact at any magnitude.
         with np.errstate(over="ignore"):
             y = np.maximum(x - x.max(axis=1, keepdims=True), -1.0)
         descending = -np.sort(-y, axis=1)
@@ -42,7 +42,7 @@ class OneHot(BinarySet):
         positive = np.count_nonzero(descending > multiplier, axis=1, keepdims=True)
         y -= np.take_along_axis(multiplier, positive - 1, axis=1)
         np.maximum(y, 0.0, out=y)
-        # The running sums of a long row round more than its sum does: correct by what is left.
+        # The running sums of a long row have larger rounding errors than its sum: share out what the sum misses.
         y -= np.where(y > 0.0, (y.sum(axis=1, keepdims=True) - 1.0) / positive, 0.0)
         np.clip(y, 0.0, 1.0, out=y)
         inside = np.clip(x, 0.0, 1.0)
@@ -51,27 +51,28 @@ class OneHot(BinarySet):
         return np.asarray(y)
 
     def vertex(self, x: ArrayLike) -> Bools:
-        """The largest entry of each row."""
+        """True at the largest entry of each row."""
         return self._chosen(check.array("x", x, shape=self.shape).argmax(axis=1))
 
     def linear_oracle(self, g: ArrayLike) -> Floats:
-        """The smallest entry of each row."""
+        """1 at the smallest entry of each row of ``g``."""
         return self._chosen(check.array("g", g, shape=self.shape).argmin(axis=1)).astype(np.float64)
 
     def contains(self, x: ArrayLike) -> bool:
         """Whether the entries lie in [0, 1] and the rows sum to 1, up to rounding."""
         x = check.array("x", x, shape=self.shape)
-        return in_unit_box(x) and bool(np.all(np.abs(x.sum(axis=1) - 1.0) <= ROUNDING))
+        return in_unit_box(x) and bool(np.all(np.abs(x.sum(axis=1) - 1.0) <= MEMBERSHIP_TOLERANCE))
 
     def start(self, rng: np.random.Generator | None = None) -> Floats:
         """1/columns everywhere, or with ``rng`` rows that are uniform on the simplex."""
         if rng is None:
             return np.full(self.shape, 1.0 / self.columns)
+        # Exponential numbers divided by their sum are uniformly distributed on the simplex.
         x = check.generator("rng", rng).exponential(size=self.shape)
         return np.asarray(x / x.sum(axis=1, keepdims=True))
 
     def moves(self, theta: ArrayLike, grad: ArrayLike | None = None) -> Iterator[Moves]:
-        """Each row to each of its other columns."""
+        """Every move of a row's 1 to another column."""
         theta = self._assignment(theta)
         on = np.flatnonzero(~theta)
         off = np.repeat(np.flatnonzero(theta), self.columns - 1)
@@ -81,12 +82,12 @@ class OneHot(BinarySet):
         return singles(off, on, slope[on] - slope[off])
 
     def n_moves(self, theta: ArrayLike) -> int:
-        """Each row to each of its other columns."""
+        """rows * (columns - 1): each row's 1 can move to each of the other columns."""
         check.binary("theta", theta, shape=self.shape)
         return self.rows * (self.columns - 1)
 
     def epsilon_star(self, theta: ArrayLike, grad: ArrayLike) -> float:
-        """Row by row, 2 / (grad of the chosen column - lowest grad of the others)."""
+        """The least over the rows of 2 / (grad of the chosen column - lowest grad of the other columns)."""
         on = self._assignment(theta)
         g = check.array("grad", grad, shape=self.shape)
         if self.columns == 1:

@@ -21,7 +21,7 @@ SOLVERS: dict[str, type[Any]] = {
     "saga": Saga,
     "stochastic": StochasticGradient,
 }
-"""The solvers that methods know by name."""
+"""The solvers that a method's ``solver`` argument accepts by name."""
 
 
 def resolve_solver(solver: object) -> Solver[Any]:

@@ -13,64 +13,67 @@ from mixbin.solvers.objective import Objective
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """A point with all that was computed there: arrays and scalars only, which is what a checkpoint holds."""
+    """A point together with everything computed there: arrays and scalars only, because a checkpoint stores them."""
 
     theta: Floats
     lam: Floats
-    """lam in the unit box (see Objective)."""
+    """lam as a point of the unit box (see ``Objective``)."""
     value: float
-    """G, never penalised."""
+    """G itself, without the penalty."""
     phi: float
     grad_theta: Floats
     grad_lam: Floats
     warm: Warm
     step: float = 0.0
-    """The step size in theta that led here."""
+    """The step size in theta of the step that led to this point."""
     info: Mapping[str, float] = field(default_factory=dict)
     converged: bool = False
     exact: bool = True
-    """Whether value and gradients are those of the whole G at this point, not estimates from some of its terms."""
+    """Whether value and gradients belong to the whole G at this point; False if they are estimates from some of its terms."""
 
 
 S = TypeVar("S", bound=State)
 
-SUFFICIENT = 1e-4
-"""Armijo's constant: the share of the predicted decrease that a step must deliver."""
-SHORTEST = 1e-12
-"""A line search that gets here has met rounding."""
+SUFFICIENT_DECREASE = 1e-4
+"""Armijo's constant: a step is accepted if it achieves at least this share of the decrease that the slope predicts."""
+SHORTEST_STEP = 1e-12
+"""A line search gives up below this step: the decrease it could still find is lost in rounding."""
 LONGEST_STEP = 1e100
-"""A step size that is given may be at most this: its product with a gradient must be a number."""
+"""A user's step size may be at most this, so that its product with a gradient does not overflow."""
 LEAST = 1e-300
-"""Gradients below this count as if they were of this size."""
+"""A smaller gradient counts as one of this size, because its inverse would overflow."""
 FIRST_LAM_MOVE = 0.1
-"""The first step in lam goes a tenth of its range: unlike theta, its gradient says nothing about a good length."""
+"""The first step moves lam by this share of its range: unlike theta, lam has no natural unit to guess a step length from."""
 
 
 class Solver(Protocol[S]):
-    """A continuous minimiser of G + phi/eps; ``step`` is a pure function of the state."""
+    """A continuous minimiser of G + phi/eps.
+
+    ``step`` must be a pure function of the state: a run resumed from a checkpoint then continues to the same bits.
+    """
 
     state_type: ClassVar[type[Any]]
-    """The dataclass of its state, from which a checkpoint is read back."""
+    """The dataclass of the solver's state; a checkpoint is read back into it."""
 
     def init(self, objective: Objective, theta: Floats, lam: Floats, rng: np.random.Generator, warm: Warm | None = None) -> S:
-        """The state at (theta, lam), with one evaluation."""
+        """Return the state at (theta, lam), after one evaluation."""
 
     def step(self, objective: Objective, state: S) -> S:
-        """One step."""
+        """Return the state after one step."""
 
     def reweight(self, objective: Objective, state: S) -> S:
-        """The state after a change of eps, without an evaluation."""
+        """Return the state after a change of eps, without an evaluation."""
 
     def done(self, objective: Objective, state: S) -> bool:
-        """Whether further steps would not change the point."""
+        """Whether the solver has converged: further steps would not change the point."""
 
 
 class NoFiniteValue(InvalidInput):
-    """A point to start from at which G is infinite."""
+    """The error for a starting point at which G is infinite."""
 
 
 def first_point(objective: Objective, theta: Floats, lam: Floats, warm: Warm | None) -> State:
-    """The state at a first point, which must have a finite value."""
+    """The state at a starting point, at which G must be finite."""
     phi = objective.phi(theta)
     got = objective.evaluate(theta, lam, warm)
     if not np.isfinite(got.value):
@@ -98,6 +101,6 @@ def first_steps(objective: Objective, at: State) -> tuple[float, float]:
     """First step sizes: theta moves by at most 1, lam by a tenth of its range."""
     scale = objective.scale(objective.slope(at.grad_theta, at.theta))
     lam_scale = float(np.abs(at.grad_lam).max()) if at.grad_lam.size else 0.0
-    # Of a gradient below LEAST the inverse overflows.
+
     step_theta = 1.0 / max(scale, LEAST) if scale > 0 else 1.0
     return step_theta, FIRST_LAM_MOVE / max(lam_scale, LEAST) if lam_scale > 0 else 1.0

@@ -1,6 +1,6 @@
-"""Frank-Wolfe (1956): theta goes towards the point of Theta that the gradient likes best, as far as G + phi/eps falls.
+"""Frank-Wolfe (1956): theta moves towards the point of Theta that minimises the linearised objective, while G + phi/eps falls.
 
-With a strong concave penalty that is the whole way: iterates land exactly on vertices, and nothing is projected.
+If the concave penalty is strong, G + phi/eps falls all the way: iterates land exactly on vertices, and nothing is projected.
 """
 
 from dataclasses import dataclass, replace
@@ -10,32 +10,32 @@ import numpy as np
 
 from mixbin import _validate as check
 from mixbin.problem import Floats, Warm
-from mixbin.solvers.base import SHORTEST, SUFFICIENT, State, first_point, first_steps, point
+from mixbin.solvers.base import SHORTEST_STEP, SUFFICIENT_DECREASE, State, first_point, first_steps, point
 from mixbin.solvers.objective import Objective
 from mixbin.solvers.spectral import spectral_step
 
 
 @dataclass(frozen=True, kw_only=True)
 class FrankWolfeState(State):
-    """The point, what the linear oracle says there, and the step in lam to try next."""
+    """The point, the target that the linear oracle returned there, and the step in lam to try next."""
 
     target: Floats
     """The point of Theta that minimises <slope, .>."""
     gap: float
-    """max <gradient, this point - other> over both sets; were everything convex, a bound of what is left to gain."""
+    """max <gradient, this point - x> over all x of both sets; for a convex G, a bound on how much the value can still fall."""
     largest_gap: float
-    """Of all so far: what a gap is measured by."""
+    """The largest gap of the run so far, in units of which ``tol`` measures the gap."""
     step_lam: float
 
 
 @dataclass(frozen=True)
 class FrankWolfe:
-    """theta moves towards the linear oracle's answer, then lam by a projected spectral step, each with its own line search.
+    """Each step moves theta towards the linear oracle's target, then lam by a projected spectral step, by one line search each.
 
     Parameters
     ----------
     tol : float
-        Done when the Frank-Wolfe gap has fallen to this share of the largest one seen.
+        The solver is done when the Frank-Wolfe gap has fallen to this share of the largest gap of the run.
     """
 
     state_type: ClassVar = FrankWolfeState
@@ -48,14 +48,15 @@ class FrankWolfe:
     def init(
         self, objective: Objective, theta: Floats, lam: Floats, rng: np.random.Generator, warm: Warm | None = None
     ) -> FrankWolfeState:
-        """One evaluation."""
+        """The state after one evaluation."""
         at = first_point(objective, theta, lam, warm)
-        return _aimed(objective, at, 0.0, first_steps(objective, at)[1])
+        return _with_target(objective, at, 0.0, first_steps(objective, at)[1])
 
     def step(self, objective: Objective, state: FrankWolfeState) -> FrankWolfeState:
         """A line search in theta, then one in lam.
 
-        One search for both would let either hold back the other, and a spectral step in lam needs a change in lam alone.
+        Two searches, because in a joint one theta could hold back lam or lam theta, and because the spectral step in lam needs
+        the change of the gradient by a change of lam alone.
         """
         at: State = state
         in_theta = _search(objective, at, state.target, at.lam)
@@ -71,31 +72,32 @@ class FrankWolfe:
             step_lam = spectral_step(step_lam, t_lam, float(np.vdot(d, d)), float(np.vdot(at.grad_lam - before.grad_lam, d)))
         if at is state:
             return replace(state, converged=True)
-        return _aimed(objective, replace(at, step=t), state.largest_gap, step_lam)
+        return _with_target(objective, replace(at, step=t), state.largest_gap, step_lam)
 
     def reweight(self, objective: Objective, state: FrankWolfeState) -> FrankWolfeState:
-        """A new eps: the slope now points elsewhere."""
-        return _aimed(objective, replace(state, converged=False), state.largest_gap, state.step_lam)
+        """The state for a new eps, which changes the slope and so the target."""
+        return _with_target(objective, replace(state, converged=False), state.largest_gap, state.step_lam)
 
     def done(self, objective: Objective, state: FrankWolfeState) -> bool:
-        """The gap has closed, or both line searches have met rounding."""
+        """Whether the gap has closed, or neither line search could lower the value."""
         return state.converged or state.gap <= self.tol * state.largest_gap
 
 
-def _aimed(objective: Objective, at: State, largest_gap: float, step_lam: float) -> FrankWolfeState:
-    """The state at a point, with its target and its gap."""
+def _with_target(objective: Objective, at: State, largest_gap: float, step_lam: float) -> FrankWolfeState:
+    """The state at a point, with its target and its gap computed there."""
     slope = objective.slope(at.grad_theta, at.theta)
     target = objective.oracle_theta(slope)
-    # In the unit box of lam the oracle's answer is 0 or 1, entry by entry.
+    # In the unit box of lam the minimiser of the linearised objective is 0 or 1 in each entry.
     gap = float(np.vdot(slope, at.theta - target)) + float(np.maximum(at.grad_lam * at.lam, at.grad_lam * (at.lam - 1.0)).sum())
     own = {"target": target, "gap": gap, "largest_gap": max(largest_gap, gap), "step_lam": step_lam}
     return FrankWolfeState(**{**vars(at), **own})
 
 
 def _search(objective: Objective, at: State, theta: Floats, lam: Floats) -> tuple[float, State] | None:
-    """(t, point) on the way from ``at`` to (theta, lam): the end itself while the value still falls there, else near the minimum.
+    """A point between ``at`` and (theta, lam) with a lower value, and its t in (0, 1]; None if the search finds none.
 
-    The minimum is that of the parabola through the slopes at both ends, exact for quadratics. None when nothing falls.
+    If the value still falls at (theta, lam), the search returns that end itself. Otherwise it goes to the minimum of the parabola
+    through the slopes at both ends, which is exact for quadratic functions.
     """
     d_theta, d_lam = theta - at.theta, lam - at.lam
     descent = float(np.vdot(objective.slope(at.grad_theta, at.theta), d_theta)) + float(np.vdot(at.grad_lam, d_lam))
@@ -104,18 +106,19 @@ def _search(objective: Objective, at: State, theta: Floats, lam: Floats) -> tupl
     now = lowest = objective.total(at.value, at.phi)
     best: tuple[float, State] | None = None
     t = 1.0
-    while t > SHORTEST:
+    while t > SHORTEST_STEP:
         got = objective.evaluate(theta, lam, at.warm)
         shorter = 0.1
         if np.isfinite(got.value):
             there = point(theta, lam, got, objective.phi(theta))
             total = objective.total(there.value, there.phi)
             end = float(np.vdot(objective.slope(there.grad_theta, theta), d_theta)) + float(np.vdot(there.grad_lam, d_lam))
-            if total <= now + SUFFICIENT * t * descent and total < lowest:
+            if total <= now + SUFFICIENT_DECREASE * t * descent and total < lowest:
                 best, lowest = (t, there), total
             if best is not None and (t < 1.0 or end <= 0):
                 return best
             shorter = descent / (descent - end) if end > 0 else 0.5
+        # Far from a parabola its minimum can lie almost at 0 or at t; these bounds make the search end.
         t *= min(max(shorter, 1e-3), 0.9)
         theta, lam = at.theta + t * d_theta, np.asarray(at.lam + t * d_lam)
     return best

@@ -1,4 +1,4 @@
-"""G + phi/eps over the sets, as solvers see it: G and phi kept apart, lam in the unit box of its own scale."""
+"""The objective G + phi/eps in the form that solvers use: G and phi as separate numbers, lam as a point of a unit box."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from mixbin.problem import CheckedProblem, Evaluation, Floats, Improved, Indices
 
 
 class OutOfEvaluations(Exception):
-    """A signal to the engine: a limit is reached, the last accepted state stands."""
+    """Raised before an evaluation that would exceed a limit of the run; the run then keeps the last accepted state."""
 
 
 class Objective:
@@ -39,11 +39,11 @@ class Objective:
         return got._replace(grad_lam=self.problem.lam_set.encode_gradient(lam, got.grad_lam))
 
     def evaluate_moves(self, theta: Floats, u: Floats, off: Indices, on: Indices, warm: Warm | None) -> Floats:
-        """G after each of these moves, where the problem offers it."""
+        """G after each of these moves, for problems with ``evaluate_moves``."""
         return self.problem.evaluate_moves(theta, self._decoded(u), off, on, warm=warm)
 
     def improve(self, theta: Floats, u: Floats, warm: Warm | None) -> Improved:
-        """Single moves by the problem's own search, where it offers that."""
+        """Single moves found by the problem's own search, for problems with ``improve``."""
         return self.problem.improve(theta, self._decoded(u), warm=warm)
 
     def _decoded(self, u: Floats) -> Floats:
@@ -76,12 +76,12 @@ class Objective:
         return grad_theta if self.epsilon == np.inf else self.penalty.add_gradient(grad_theta, theta, 1.0 / self.epsilon)
 
     def scale(self, grad_theta: Floats) -> float:
-        """The largest entry of the gradient that a feasible direction can see."""
+        """The largest entry, in absolute value, of the part of the gradient along which theta can move within the set."""
         return self.problem.theta_set.tangent_size(grad_theta)
 
 
 class FixedTheta(Objective):
-    """G(theta, .) at one binary theta: what remains is the choice of lam. Solvers see a theta without entries."""
+    """G(theta, .) at one binary theta, to minimise over lam alone. Solvers are given a theta without entries."""
 
     def __init__(self, parent: Objective, theta: Floats) -> None:
         super().__init__(parent.problem, parent.penalty, np.inf, parent.may_evaluate)
@@ -97,13 +97,13 @@ class FixedTheta(Objective):
         return super().evaluate_terms(self.theta, u, terms, warm)._replace(grad_theta=np.empty(0))
 
     def project_theta(self, x: Floats) -> Floats:
-        """Nothing to project."""
+        """``x`` unchanged: there is no theta to project."""
         return x
 
     def oracle_theta(self, g: Floats) -> Floats:
-        """Nothing to choose."""
+        """``g`` unchanged: there is no theta to choose."""
         return g
 
     def scale(self, grad_theta: Floats) -> float:
-        """No theta, no scale."""
+        """0: there is no theta, so its gradient has no scale."""
         return 0.0

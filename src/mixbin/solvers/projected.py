@@ -7,13 +7,13 @@ import numpy as np
 
 from mixbin import _validate as check
 from mixbin.problem import Floats, Warm
-from mixbin.solvers.base import LONGEST_STEP, SHORTEST, SUFFICIENT, State, first_point, first_steps, point
+from mixbin.solvers.base import LONGEST_STEP, SHORTEST_STEP, SUFFICIENT_DECREASE, State, first_point, first_steps, point
 from mixbin.solvers.objective import Objective
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProjectedState(State):
-    """The point, the steps to try next and the length of the last one."""
+    """The point, the step sizes to try next, and how far the last step moved."""
 
     step_theta: float
     step_lam: float
@@ -27,12 +27,13 @@ class ProjectedGradient:
     Parameters
     ----------
     step_size : float, optional
-        A fixed step in theta, as in the paper; None backtracks until the value falls, beginning with twice the last step.
+        A fixed step in theta, as in the paper. With None the solver backtracks until the value falls, starting from twice the
+        last step.
     step_size_lam : float, optional
-        The fixed step in lam; needs ``step_size``, which it equals when None.
+        A fixed step in lam, only together with ``step_size``; None takes ``step_size`` for lam too.
     tol : float
-        With backtracking, done when a step moves (theta, lam) by no more than this (lam in its unit box). A short fixed step says
-        nothing about convergence: there, done when nothing moves.
+        With backtracking, the solver is done when a step moves (theta, lam) by at most this (lam in its unit box). With a fixed
+        step, it is done only when a step moves nothing: a short fixed step does not mean that the solver has converged.
     """
 
     state_type: ClassVar = ProjectedState
@@ -53,7 +54,7 @@ class ProjectedGradient:
     def init(
         self, objective: Objective, theta: Floats, lam: Floats, rng: np.random.Generator, warm: Warm | None = None
     ) -> ProjectedState:
-        """One evaluation."""
+        """The state after one evaluation."""
         at = first_point(objective, theta, lam, warm)
         step_theta, step_lam = first_steps(objective, at)
         if self.step_size is not None:
@@ -62,9 +63,9 @@ class ProjectedGradient:
         return ProjectedState(**vars(at), step_theta=step_theta, step_lam=step_lam)
 
     def step(self, objective: Objective, state: ProjectedState) -> ProjectedState:
-        """One projected step; with backtracking, halved until it delivers its share of the predicted decrease.
+        """One projected step; with backtracking, the step is halved until the value falls enough (Armijo's condition).
 
-        A fixed step is halved only where G is infinite.
+        A fixed step is halved only if G is infinite after it.
         """
         now, slope = objective.total(state.value, state.phi), objective.slope(state.grad_theta, state.theta)
         shrink = 1.0
@@ -78,10 +79,10 @@ class ProjectedGradient:
             got = objective.evaluate(theta, lam, state.warm)
             phi = objective.phi(theta)
             fixed = self.step_size is not None and np.isfinite(got.value)
-            if fixed or objective.total(got.value, phi) <= now + SUFFICIENT * descent:
+            if fixed or objective.total(got.value, phi) <= now + SUFFICIENT_DECREASE * descent:
                 break
             shrink *= 0.5
-            if shrink < SHORTEST:
+            if shrink < SHORTEST_STEP:
                 return replace(state, converged=True)
         longer = 1.0 if self.step_size is not None else min(2.0 * shrink, 1e100 / state.step_theta)
         return ProjectedState(
@@ -92,9 +93,9 @@ class ProjectedGradient:
         )
 
     def reweight(self, objective: Objective, state: ProjectedState) -> ProjectedState:
-        """A new eps."""
+        """The state for a new eps, not converged."""
         return replace(state, move=np.inf, converged=False)
 
     def done(self, objective: Objective, state: ProjectedState) -> bool:
-        """The steps have become negligible, or the line search has met rounding."""
+        """Whether the steps have become negligible, or the line search could not lower the value."""
         return state.converged or (self.step_size is None and state.move <= self.tol)

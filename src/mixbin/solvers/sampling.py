@@ -1,6 +1,7 @@
-"""What sampled solvers share: passes whose order follows from the state alone, and steps from the curvature that terms show.
+"""What the sampling solvers share: passes over the terms in an order that the state determines, and step sizes from curvature.
 
-Curvature is probed along feasible directions, apart for theta and lam, since their scales have nothing to do with each other.
+The curvature is measured by probes: evaluations of a few terms at a nearby feasible point. A probe moves theta or lam, never
+both, because their scales have nothing to do with each other.
 """
 
 from collections.abc import Callable
@@ -12,35 +13,37 @@ import numpy as np
 from mixbin import _validate as check
 from mixbin.errors import InvalidInput
 from mixbin.problem import Evaluation, Floats, Indices
-from mixbin.solvers.base import LONGEST_STEP, SHORTEST, State, first_steps
+from mixbin.solvers.base import LONGEST_STEP, SHORTEST_STEP, State, first_steps
 from mixbin.solvers.objective import Objective
 
 SAFETY = 3.0
 """Steps are 1 / (3 L), as in SAGA's analysis (Defazio, Bach & Lacoste-Julien 2014)."""
-NUDGE = 0.05
-"""How far a probe moves the entry that it moves most; theta and lam live in unit boxes."""
-FORGET = 0.9
-"""What a new probe leaves of the curvature seen before."""
+PROBE_LENGTH = 0.05
+"""A probe moves no entry by more than this; theta and lam both lie in unit boxes."""
+CURVATURE_DECAY = 0.9
+"""Before each probe, the curvature measured so far is multiplied by this, so that old measurements fade."""
 FIRST_PROBES = 4
-"""Probes before the first pass, each along the change that the last one saw: power iterations, for nothing is known yet."""
-CALMER = 0.25
-"""A pass that met an infinite value is repeated with steps shorter by this factor."""
+"""Probes before the first pass. Each follows the gradient change that the last one measured, as in a power iteration, because no
+direction of large curvature is known yet."""
+RETRY_FACTOR = 0.25
+"""A pass that meets an infinite value is repeated with its steps multiplied by this."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SampledState(State):
-    """A point reached by sampled terms; value and gradients are means over the terms as they were last seen."""
+    """A point reached by sampled terms; value and gradients are means over the terms, each at its last evaluation."""
 
     seed: int
-    """With ``n_passes``, all that decides the order of the next pass."""
+    """Together with ``n_passes``, this determines the order of the next pass."""
     n_passes: int = 0
     curvature: Floats
-    """What the terms showed in theta, in lam, and between the two."""
+    """The measured curvature in theta, in lam, and between the two."""
     probe_theta: Floats
-    """Where the next probe goes."""
+    """The direction of the next probe in theta."""
     probe_lam: Floats
+    """The direction of the next probe in lam."""
     move: float = np.inf
-    """How far the last pass went from its first point, in theta and the unit box of lam together."""
+    """The largest distance from its first point that the last pass reached, in theta and the unit box of lam together."""
 
 
 P = TypeVar("P", bound=SampledState)
@@ -53,12 +56,12 @@ class Steps(NamedTuple):
     lam: float
 
     def times(self, factor: float) -> "Steps":
-        """Both, longer or shorter."""
+        """Both step sizes multiplied by ``factor``."""
         return Steps(factor * self.theta, factor * self.lam)
 
 
 def check_sampling(step_size: object, step_size_lam: object, batch: object, tol: object) -> None:
-    """The arguments that sampled solvers share."""
+    """Check the arguments that the sampling solvers share."""
     if step_size is not None:
         check.real("step_size", step_size, low=0.0, high=LONGEST_STEP, open_low=True)
     if step_size_lam is not None:
@@ -68,7 +71,7 @@ def check_sampling(step_size: object, step_size_lam: object, batch: object, tol:
 
 
 def count_terms(objective: Objective, solver: object) -> int:
-    """The number of terms of a finite sum; other problems cannot be sampled."""
+    """The number of terms of the problem; an error if the problem is not a finite sum."""
     n_terms = objective.problem.n_terms
     if n_terms is None:
         name, problem = type(solver).__name__, type(objective.problem.problem).__name__
@@ -80,14 +83,14 @@ def count_terms(objective: Objective, solver: object) -> int:
 
 
 def gradients(got: Evaluation) -> tuple[Floats, Floats]:
-    """Both gradients of an evaluation that was asked for them."""
+    """The gradients in theta and lam of an evaluation that was made with gradients."""
     assert got.grad_theta is not None
     assert got.grad_lam is not None
     return got.grad_theta, got.grad_lam
 
 
 def sampled(at: State, rng: np.random.Generator) -> dict[str, Any]:
-    """The fields of a SampledState at a first point."""
+    """The fields of a SampledState at a starting point."""
     return vars(at) | {
         "seed": int(rng.integers(2**63)),
         "curvature": np.zeros(3),
@@ -97,30 +100,33 @@ def sampled(at: State, rng: np.random.Generator) -> dict[str, Any]:
 
 
 def reweighted(state: P) -> P:
-    """The state after a change of eps: the curvature of G is still the same."""
+    """The state after a change of eps, which does not change the curvature of G."""
     return replace(state, move=np.inf, converged=False)
 
 
-def calmly(one_pass: Callable[[float], P | None], state: P) -> P:
-    """The pass with the longest steps, halved twice each time, that meets no infinite value."""
+def retried_with_shorter_steps(one_pass: Callable[[float], P | None], state: P) -> P:
+    """Run the pass, and repeat it with quartered steps until all its values are finite.
+
+    If no steps are short enough, the state counts as converged.
+    """
     shrink = 1.0
-    while shrink > SHORTEST:
+    while shrink > SHORTEST_STEP:
         there = one_pass(shrink)
         if there is not None:
             return there
-        shrink *= CALMER
+        shrink *= RETRY_FACTOR
     return replace(state, converged=True)
 
 
-class Walk:
-    """The point that moves during a pass, and how far it came."""
+class PassPoint:
+    """The current point of a pass, and how far the pass has moved from its first point."""
 
     def __init__(self, state: SampledState) -> None:
         self.first, self.theta, self.lam, self.warm = state, state.theta, state.lam, state.warm
         self.reach_theta = self.reach_lam = 0.0
 
     def move(self, objective: Objective, grad_theta: Floats, grad_lam: Floats, steps: Steps) -> None:
-        """One projected step; the penalty's gradient is the one here and now."""
+        """Make one projected step. The penalty's gradient is added at the current point; only G is sampled."""
         self.theta = objective.project_theta(self.theta - steps.theta * objective.slope(grad_theta, self.theta))
         self.lam = objective.project_lam(self.lam - steps.lam * grad_lam)
         d_theta, d_lam = self.theta - self.first.theta, self.lam - self.first.lam
@@ -128,7 +134,7 @@ class Walk:
         self.reach_lam = max(self.reach_lam, float(np.vdot(d_lam, d_lam)) ** 0.5)
 
     def fields(self, objective: Objective, value: float, grad_theta: Floats, grad_lam: Floats) -> dict[str, Any]:
-        """What a state says of the end of the pass."""
+        """The fields of the state at the end of the pass."""
         return {
             "theta": self.theta,
             "lam": self.lam,
@@ -147,35 +153,38 @@ class Walk:
 
 
 def probed(objective: Objective, state: P, terms: Indices, base: tuple[Floats, Floats] | None = None) -> P:
-    """The state with the curvature that these terms show around its point; ``base`` are their gradients there, if known.
+    """The state with the curvature of these terms measured around its point; ``base`` are their gradients there, if known.
 
-    Probes follow the change of the gradient that the last one saw and so turn to the largest curvature. They are made from the
-    point's own warm state and leave no trace in it.
+    Each probe follows the gradient change that the last one measured, and so turns towards the direction of largest curvature.
+    Probes start from the warm state of the point and do not change it.
     """
     here = base or gradients(objective.evaluate_terms(state.theta, state.lam, terms, state.warm))
-    curvature, v_theta, v_lam = FORGET * state.curvature, state.probe_theta, state.probe_lam
+    curvature, v_theta, v_lam = CURVATURE_DECAY * state.curvature, state.probe_theta, state.probe_lam
     for _ in range(1 if state.n_passes else FIRST_PROBES):
-        theta, lam = nudged(objective.project_theta, state.theta, v_theta), nudged(objective.project_lam, state.lam, v_lam)
+        theta, lam = (
+            probe_point(objective.project_theta, state.theta, v_theta),
+            probe_point(objective.project_lam, state.lam, v_lam),
+        )
         if theta is not None:
             y_theta, y_lam = _change(objective, state, theta, state.lam, terms, here)
-            seen = np.array([np.linalg.norm(y_theta), 0.0, np.linalg.norm(y_lam)]) / np.linalg.norm(theta - state.theta)
-            curvature = np.maximum(curvature, seen)
-            v_theta = y_theta if seen[0] > 0 else v_theta
+            measured = np.array([np.linalg.norm(y_theta), 0.0, np.linalg.norm(y_lam)]) / np.linalg.norm(theta - state.theta)
+            curvature = np.maximum(curvature, measured)
+            v_theta = y_theta if measured[0] > 0 else v_theta
         if lam is not None:
             y_theta, y_lam = _change(objective, state, state.theta, lam, terms, here)
-            seen = np.array([0.0, np.linalg.norm(y_lam), np.linalg.norm(y_theta)]) / np.linalg.norm(lam - state.lam)
-            curvature = np.maximum(curvature, seen)
-            v_lam = y_lam if seen[1] > 0 else v_lam
+            measured = np.array([0.0, np.linalg.norm(y_lam), np.linalg.norm(y_theta)]) / np.linalg.norm(lam - state.lam)
+            curvature = np.maximum(curvature, measured)
+            v_lam = y_lam if measured[1] > 0 else v_lam
     return replace(state, curvature=curvature, probe_theta=v_theta, probe_lam=v_lam)
 
 
-def nudged(project: Callable[[Floats], Floats], x: Floats, direction: Floats) -> Floats | None:
-    """A feasible point near ``x``, along or against ``direction``; None where neither leads away."""
+def probe_point(project: Callable[[Floats], Floats], x: Floats, direction: Floats) -> Floats | None:
+    """A feasible point near ``x``, along or against ``direction``; None if the projection leads back to ``x`` both times."""
     longest = float(np.abs(direction).max(initial=0.0))
     if longest > 0:
-        for length in (NUDGE, -NUDGE):
+        for length in (PROBE_LENGTH, -PROBE_LENGTH):
             other = project(x + direction * (length / longest))
-            if np.abs(other - x).max() > 1e-3 * NUDGE:
+            if np.abs(other - x).max() > 1e-3 * PROBE_LENGTH:
                 return other
     return None
 
@@ -183,7 +192,7 @@ def nudged(project: Callable[[Floats], Floats], x: Floats, direction: Floats) ->
 def _change(
     objective: Objective, state: SampledState, theta: Floats, lam: Floats, terms: Indices, here: tuple[Floats, Floats]
 ) -> tuple[Floats, Floats]:
-    """How the gradients of these terms change from the state's point to (theta, lam), as feasible directions see it."""
+    """The change of these terms' gradients from the state's point to (theta, lam), along feasible directions of theta."""
     got = objective.evaluate_terms(theta, lam, terms, state.warm)
     if not np.isfinite(got.value):
         return np.zeros(theta.shape), np.zeros(lam.shape)
@@ -193,7 +202,7 @@ def _change(
 
 
 def chosen_steps(objective: Objective, state: SampledState, theta: float | None, lam: float | None) -> Steps:
-    """The steps that are fixed, and 1 / (3 L) for those that are not, but no longer than a first step should be."""
+    """The step sizes ``theta`` and ``lam`` if the user gave them; for None, 1 / (3 L), but at most the length of a first step."""
     in_theta, in_lam, between = state.curvature.tolist()
     L_theta, L_lam = _separated(in_theta + penalty_curvature(objective, state.theta), in_lam, between)
     most_theta, most_lam = first_steps(objective, state)
@@ -203,10 +212,10 @@ def chosen_steps(objective: Objective, state: SampledState, theta: float | None,
 
 
 def _separated(a: float, b: float, c: float) -> tuple[float, float]:
-    """Curvatures A, B with A x^2 + B y^2 >= a x^2 + 2 c x y + b y^2: what theta and lam may count on without the other.
+    """Curvatures A and B with A x^2 + B y^2 >= a x^2 + 2 c x y + b y^2, so that theta and lam can choose their steps separately.
 
-    A = a + c r and B = b + c / r do for every r > 0; r = sqrt(a / b) lengthens both alike. Where c^2 > a b (no convex function
-    has that) r must not follow an a or b near 0.
+    A = a + c r and B = b + c / r satisfy this for every r > 0; r = sqrt(a / b) enlarges both by the same factor. If c^2 > a b,
+    which no convex function has, that r would blow up as a or b goes to 0: both are then bounded from below first.
     """
     if c <= 0:
         return a, b
@@ -216,9 +225,9 @@ def _separated(a: float, b: float, c: float) -> tuple[float, float]:
 
 
 def penalty_curvature(objective: Objective, theta: Floats) -> float:
-    """The largest curvature of phi/eps at the entries of theta, by a difference inwards."""
+    """The largest curvature of phi/eps over the entries of theta, from a difference quotient towards 1/2."""
     if objective.epsilon == np.inf or theta.size == 0:
         return 0.0
-    inwards = np.where(theta < 0.5, NUDGE, -NUDGE)
+    inwards = np.where(theta < 0.5, PROBE_LENGTH, -PROBE_LENGTH)
     bend = objective.penalty.gradient(theta + inwards) - objective.penalty.gradient(theta)
-    return float(np.abs(bend).max()) / (NUDGE * objective.epsilon)
+    return float(np.abs(bend).max()) / (PROBE_LENGTH * objective.epsilon)

@@ -7,16 +7,16 @@ import numpy as np
 
 from mixbin import _validate as check
 from mixbin.problem import Evaluation, Floats, Warm
-from mixbin.solvers.base import SHORTEST, SUFFICIENT, State, first_point, first_steps, point
+from mixbin.solvers.base import SHORTEST_STEP, SUFFICIENT_DECREASE, State, first_point, first_steps, point
 from mixbin.solvers.objective import Objective
 
-GROWTH = 10.0
-"""By how much a step may grow where the curvature is negative and Barzilai-Borwein says nothing."""
+GROWTH_WITHOUT_CURVATURE = 10.0
+"""Factor by which a step grows if the measured curvature is not positive, for which Barzilai and Borwein define no step."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SpectralState(State):
-    """The point, the two spectral step sizes, and (G, phi) of the last points for the nonmonotone test."""
+    """The point, the two spectral step sizes, and (G, phi) of the last points, for the nonmonotone line search."""
 
     step_theta: float
     step_lam: float
@@ -32,9 +32,9 @@ class SpectralGradient:
     Parameters
     ----------
     memory : int
-        A step must improve on the worst of the last ``memory`` values; 1 is a monotone search.
+        A step must improve on the worst of the last ``memory`` values; with 1 the value falls in every step.
     tol : float
-        Done when a full spectral step would move (theta, lam) by no more than this (lam in its unit box).
+        The solver is done when a full spectral step would move (theta, lam) by at most this (lam in its unit box).
     """
 
     state_type: ClassVar = SpectralState
@@ -49,13 +49,13 @@ class SpectralGradient:
     def init(
         self, objective: Objective, theta: Floats, lam: Floats, rng: np.random.Generator, warm: Warm | None = None
     ) -> SpectralState:
-        """One evaluation; first steps that move theta by at most 1 and lam by a tenth of its range."""
+        """The state after one evaluation; the first steps move theta by at most 1 and lam by a tenth of its range."""
         at = first_point(objective, theta, lam, warm)
         step_theta, step_lam = first_steps(objective, at)
         return SpectralState(**vars(at), step_theta=step_theta, step_lam=step_lam, history=np.array([[at.value, at.phi]]))
 
     def step(self, objective: Objective, state: SpectralState) -> SpectralState:
-        """Along the projected direction, as far as the line search allows; then new spectral steps."""
+        """A step along the projected direction, as far as the line search allows, then new spectral step sizes."""
         slope = objective.slope(state.grad_theta, state.theta)
         target = slope * -state.step_theta
         target += state.theta
@@ -68,7 +68,8 @@ class SpectralGradient:
         if not descent < 0:
             return replace(state, converged=True, move=0.0)
 
-        # Handed over, not shared: of a large theta every copy counts, and only the first trial needs this one.
+        # Hand the array over in a list, so that the line search can free it after its first trial: theta may be very large, and
+        # no later trial needs this copy.
         first = [target]
         del target, slope
         found = self._search(objective, state, first, d_theta, lam_target, d_lam, descent)
@@ -76,7 +77,7 @@ class SpectralGradient:
             return replace(state, converged=True)
         t, theta, lam, got, phi = found
         there = point(theta, lam, got, phi)
-        # s'y = t d'(slope_new - slope_old): the dot products are there already, y itself is never formed.
+        # Barzilai-Borwein's s'y is t d'(slope_new - slope_old); both dot products are known, so the vector y is never formed.
         dd_theta, dd_lam = float(np.vdot(d_theta, d_theta)), float(np.vdot(d_lam, d_lam))
         bend_theta = float(np.vdot(objective.slope(there.grad_theta, theta), d_theta)) - along_theta
         bend_lam = float(np.vdot(there.grad_lam, d_lam)) - along_lam
@@ -98,7 +99,10 @@ class SpectralGradient:
         d_lam: Floats,
         descent: float,
     ) -> tuple[float, Floats, Floats, Evaluation, float] | None:
-        """The first t = 1, ... that passes Armijo's test against the worst of the last values; None at rounding."""
+        """The first of the steps t = 1, t_1, t_2, ... that passes Armijo's test against the worst of the last values.
+
+        None if no t above SHORTEST_STEP passes.
+        """
         now = objective.total(state.value, state.phi)
         reference = max(objective.total(value, phi) for value, phi in state.history)
         t, theta, lam = 1.0, first.pop(), lam_target
@@ -106,30 +110,32 @@ class SpectralGradient:
             phi = objective.phi(theta)
             got = objective.evaluate(theta, lam, state.warm)
             total = objective.total(got.value, phi)
-            if total <= reference + SUFFICIENT * t * descent:
+            if total <= reference + SUFFICIENT_DECREASE * t * descent:
                 return t, theta, lam, got, phi
+            # The parabola through the values at 0 and t and the slope at 0 has its minimum at ``best``. Bounds keep the next step
+            # from being almost as long as this one, and from collapsing if the value is infinite (then bend is, and best is 0).
             bend = total - now - t * descent
             best = -0.5 * t * t * descent / bend if np.isfinite(bend) and bend > 0 else 0.0
             t = min(max(best, 0.1 * t), 0.5 * t)
-            if t < SHORTEST:
+            if t < SHORTEST_STEP:
                 return None
             del theta, got
             theta, lam = t * d_theta, state.lam + t * d_lam
             theta += state.theta
 
     def reweight(self, objective: Objective, state: SpectralState) -> SpectralState:
-        """A new eps: a history of this point alone."""
+        """The state for a new eps: values at other points belong to the old eps, so the history keeps this point alone."""
         return replace(state, history=np.array([[state.value, state.phi]]), move=np.inf, converged=False)
 
     def done(self, objective: Objective, state: SpectralState) -> bool:
-        """The steps have become negligible, or the line search has met rounding."""
+        """Whether the steps have become negligible, or the line search could not lower the value."""
         return state.converged or state.move <= self.tol
 
 
 def spectral_step(step: float, t: float, dd: float, dy: float) -> float:
-    """Barzilai-Borwein's s's / s'y for s = t d; where the curvature is not positive, a longer step."""
+    """Barzilai-Borwein's step s's / s'y for s = t d; a longer step than the last one if the curvature s'y is not positive."""
     if dd <= 0:
         return step
     if dy <= 0:
-        return min(step * GROWTH, 1e100)
+        return min(step * GROWTH_WITHOUT_CURVATURE, 1e100)  # it may grow in every step, but must not overflow
     return t * dd / dy

@@ -7,17 +7,17 @@ import numpy as np
 
 from mixbin import _validate as check
 from mixbin.problem import Floats, Warm
-from mixbin.solvers.base import LONGEST_STEP, SHORTEST, first_point
+from mixbin.solvers.base import LONGEST_STEP, SHORTEST_STEP, first_point
 from mixbin.solvers.objective import Objective
 from mixbin.solvers.sampling import (
+    PassPoint,
     SampledState,
-    Walk,
-    calmly,
     check_sampling,
     chosen_steps,
     count_terms,
     gradients,
     probed,
+    retried_with_shorter_steps,
     reweighted,
     sampled,
 )
@@ -27,12 +27,12 @@ SCHEDULES = ("sqrt", "inverse", "constant")
 
 @dataclass(frozen=True, kw_only=True)
 class StochasticState(SampledState):
-    """The point, the gradient of the last batch there, and the age of the schedule."""
+    """The point, the gradient of the last batch there, and how many passes the schedule has run."""
 
     batch_theta: Floats
     batch_lam: Floats
     age: int = 0
-    """Passes since the schedule began, anew for each eps."""
+    """Passes since the schedule started, which it does again for each eps."""
 
 
 @dataclass(frozen=True)
@@ -42,18 +42,18 @@ class StochasticGradient:
     Parameters
     ----------
     step_size : float, optional
-        The first step in theta; None takes 1 / (3 L), with L from probes of one batch when the schedule begins.
+        The first step in theta. None takes 1 / (3 L), where L is the curvature measured on one batch when the schedule starts.
     step_size_lam : float, optional
-        The first step in lam (in its unit box), likewise.
+        The first step in lam (in its unit box); None chooses it in the same way.
     schedule : {"sqrt", "inverse", "constant"}
-        Steps shrink like 1 / sqrt(1 + decay t), 1 / (1 + decay t) or not at all; t counts passes and begins anew for each eps.
+        Steps shrink like 1 / sqrt(1 + decay t), 1 / (1 + decay t) or not at all; t counts passes and restarts for each eps.
     decay : float
-        How fast they shrink.
+        How fast the steps shrink.
     batch : int
         Terms per gradient.
     tol : float
-        Done when a pass stays within this of its first point, measured as if its steps were the first ones. A fixed ``step_size``
-        says nothing about convergence: there, done when nothing moves.
+        The solver is done when a whole pass stays within this distance of its first point, scaled to the length of the schedule's
+        first steps. With a fixed ``step_size`` it is done only when nothing moves: short steps do not mean that it has converged.
     """
 
     state_type: ClassVar = StochasticState
@@ -73,7 +73,7 @@ class StochasticGradient:
     def init(
         self, objective: Objective, theta: Floats, lam: Floats, rng: np.random.Generator, warm: Warm | None = None
     ) -> StochasticState:
-        """One evaluation of the whole sum."""
+        """The state after one evaluation of the whole sum."""
         count_terms(objective, self)
         at = first_point(objective, theta, lam, warm)
         return StochasticState(**sampled(at, rng), batch_theta=at.grad_theta, batch_lam=at.grad_lam)
@@ -83,15 +83,15 @@ class StochasticGradient:
         if state.age == 0 and (self.step_size is None or self.step_size_lam is None):
             terms = np.random.default_rng([state.seed, state.n_passes, 1]).permutation(count_terms(objective, self))
             state = probed(objective, state, terms[: self.batch])
-        return calmly(lambda shrink: self._pass(objective, state, shrink), state)
+        return retried_with_shorter_steps(lambda shrink: self._pass(objective, state, shrink), state)
 
     def _pass(self, objective: Objective, state: StochasticState, shrink: float) -> StochasticState | None:
-        """The pass with steps times ``shrink``; None when a value was infinite."""
+        """One pass with all steps multiplied by ``shrink``; None if a value was infinite."""
         n_terms = count_terms(objective, self)
         order = np.random.default_rng([state.seed, state.n_passes]).permutation(n_terms)
         batches = np.array_split(order, -(-n_terms // self.batch))
         first = chosen_steps(objective, state, self.step_size, self.step_size_lam).times(shrink)
-        at = Walk(state)
+        at = PassPoint(state)
         g_theta, g_lam = state.batch_theta, state.batch_lam
         value, mean_theta, mean_lam = 0.0, np.zeros(state.theta.shape), np.zeros(state.lam.shape)
         for k, terms in enumerate(batches):
@@ -123,10 +123,10 @@ class StochasticGradient:
         return shrunk if self.schedule == "inverse" else float(np.sqrt(shrunk))
 
     def reweight(self, objective: Objective, state: StochasticState) -> StochasticState:
-        """A new eps: the slope from the stored gradient, and the schedule anew."""
+        """The state for a new eps: the last gradient of G is kept, the schedule restarts."""
         return replace(reweighted(state), age=0)
 
     def done(self, objective: Objective, state: StochasticState) -> bool:
-        """A whole pass has moved next to nothing, or every step leads to infinite values."""
+        """Whether a whole pass has hardly moved, or even the shortest steps lead to infinite values."""
         as_first = state.move / self._schedule(max(state.age - 1, 0))
-        return state.converged or as_first <= (self.tol if self.step_size is None else SHORTEST)
+        return state.converged or as_first <= (self.tol if self.step_size is None else SHORTEST_STEP)

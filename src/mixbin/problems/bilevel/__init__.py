@@ -1,4 +1,7 @@
-"""Any differentiable model: bilevel problems whose objectives are JAX functions. JAX itself is imported when one is made."""
+"""Bilevel problems whose two objectives are JAX functions, for any differentiable model.
+
+JAX itself is imported only when such a problem is constructed.
+"""
 
 from mixbin.problems.bilevel.hypergradient import Implicit, Unrolled
 from mixbin.problems.bilevel.lower import FixedPoint, Minimise, OwnSolver

@@ -1,4 +1,4 @@
-"""JAX where it is installed, and float64 inside mixbin whatever the user's own setting is."""
+"""Importing JAX if it is installed, and computing in float64 inside mixbin whatever the user's own JAX setting is."""
 
 from contextlib import AbstractContextManager
 from importlib import import_module
@@ -8,7 +8,7 @@ INSTALL = "pip install 'mixbin[jax]'"
 
 
 def need_jax() -> None:
-    """Say what to install where the extra is missing, before any work is done."""
+    """Raise an error with the install command if the extra is missing, before any work is done."""
     for name in ("jax", "equinox", "lineax", "optimistix"):
         try:
             import_module(name)
@@ -19,7 +19,7 @@ def need_jax() -> None:
 
 
 def double() -> AbstractContextManager[Any]:
-    """float64 for all that is traced or called inside; outside, the user's setting stays as it is."""
+    """A context in which JAX traces and runs in float64; the user's own setting applies again outside of it."""
     import jax
 
     if hasattr(jax, "enable_x64"):

@@ -1,7 +1,8 @@
 """The hypergradient of G = outer(w(theta, lam), theta, lam): implicitly, or through the steps of the lower level.
 
-With r(w, theta, lam) = 0 at the solution (r is the gradient of inner, or w - step(w)), the implicit function theorem gives
-dG = d outer - A' dr in (theta, lam), where A solves (dr/dw)' A = d outer/dw. Its memory does not depend on the steps taken.
+Let r(w, theta, lam) = 0 at the solution of the lower level, where r is the gradient of inner, or w - step(w). The implicit
+function theorem gives dG = d outer - A' dr in (theta, lam), where A solves (dr/dw)' A = d outer/dw. The memory this needs does
+not depend on the number of steps that the lower level took.
 """
 
 from collections.abc import Callable
@@ -11,14 +12,14 @@ from typing import Any, NamedTuple
 from mixbin import _validate as check
 from mixbin.problems.bilevel.lower import LowerLevel
 
-SMALL = 300
-"""Up to so many entries of w, ``solver="auto"`` forms the matrix and solves directly."""
+LARGEST_DIRECT = 300
+"""If w has at most this many entries, ``solver="auto"`` forms the matrix and solves the system directly."""
 POWER_STEPS = 30
-"""Power iterations that estimate the largest eigenvalue of the Hessian, for the step of a Neumann series."""
+"""Number of power iterations for the largest eigenvalue of the Hessian, which the step of the Neumann series needs."""
 
 
 class Derivatives(NamedTuple):
-    """What one evaluation with gradient gives, in JAX arrays."""
+    """The results of one evaluation with gradient, as JAX arrays."""
 
     value: Any
     grad_theta: Any
@@ -26,7 +27,7 @@ class Derivatives(NamedTuple):
     w: Any
     steps: Any
     linear_residual: Any
-    """How far the linear system of the implicit function theorem was from solved, relative; 0 where there is none."""
+    """The relative residual of the linear system of the implicit function theorem; 0 if no such system was solved."""
 
 
 Outer = Callable[[Any, Any, Any], Any]
@@ -34,18 +35,18 @@ Outer = Callable[[Any, Any, Any], Any]
 
 @dataclass(frozen=True)
 class Implicit:
-    """The implicit function theorem, with its linear system solved by lineax.
+    """Hypergradients by the implicit function theorem, whose linear system lineax solves.
 
     Parameters
     ----------
     solver : {"auto", "direct", "cg", "neumann"} or lineax solver
-        "direct" forms the matrix (w of some hundred entries); "cg" takes products with it alone, for minimisers; "neumann" is the
-        series sum_j (I - s dr/dw)^j, also for fixed-point maps. "auto" is direct up to 300 entries of w, beyond that "cg" for
-        minimisers and GMRES for maps.
+        "direct" forms the matrix, for w of up to some hundred entries. "cg" needs only products with the matrix, which must be
+        symmetric, so the lower level must be a minimiser. "neumann" sums the series of (I - s dr/dw)^j, for fixed-point maps too.
+        "auto" is "direct" up to 300 entries of w, and beyond that "cg" for minimisers and GMRES for fixed-point maps.
     tol : float
-        Iterative solvers end when the system is solved to this, relative to its right-hand side.
+        Iterative solvers stop when the residual is at most this share of the right-hand side.
     max_steps : int
-        Iterations, at most.
+        The largest number of iterations.
     """
 
     solver: Any = "auto"
@@ -82,7 +83,11 @@ class Implicit:
         kind = self.solver
         if kind == "auto":
             kind = (
-                "direct" if size <= SMALL else "cg" if lower.symmetric else lx.GMRES(self.tol, self.tol, max_steps=self.max_steps)
+                "direct"
+                if size <= LARGEST_DIRECT
+                else "cg"
+                if lower.symmetric
+                else lx.GMRES(self.tol, self.tol, max_steps=self.max_steps)
             )
         if kind == "cg":
             if not lower.symmetric:
@@ -113,13 +118,15 @@ class Implicit:
 
 @dataclass(frozen=True)
 class Unrolled:
-    """Reverse mode through ``q`` steps of the lower level from w0, with checkpoints: G is the outer value after these steps.
+    """Hypergradients by reverse mode through ``q`` steps of the lower level from w0; G is the outer value after these steps.
+
+    Reverse mode stores only some of the steps and computes the others again, to save memory.
 
     Parameters
     ----------
     q : int
-        The steps. The lower level always starts from w0, so that G is one function of (theta, lam); tolerances of an
-        optimistix minimiser may end it earlier.
+        The number of steps. The lower level always starts from w0, so that G is one function of (theta, lam). An optimistix
+        minimiser may stop earlier, when it meets its own tolerances.
     """
 
     q: int = 100
@@ -134,7 +141,7 @@ class Unrolled:
         unroll = lower.unroll
         if unroll is None:
             raise check.fail(
-                "hypergradient", self, "Implicit() when lower is your own solver", "or give its step as a FixedPoint"
+                "hypergradient", self, "Implicit() when lower is an OwnSolver", "or pass the solver's step as a FixedPoint"
             )
 
         def through(theta: Any, lam: Any, start: Any) -> tuple[Any, Any]:
@@ -149,12 +156,17 @@ class Unrolled:
 
 
 def _neumann(product: Callable[[Any], Any], rhs: Any, symmetric: bool, tol: float, most: int) -> Any:
-    """A <- A + s (rhs - product(A)): the partial sums of the series; s = 1 for maps, 1 / (largest eigenvalue) for Hessians."""
+    """The Neumann series, as the iteration A <- A + s (rhs - product(A)).
+
+    s is 1 for fixed-point maps, and a little less than 1 / (largest eigenvalue) for Hessians.
+    """
     import jax
     import jax.numpy as jnp
 
     step: Any = 1.0
     if symmetric:
+        # A fixed first vector, so that equal calls give equal bits; its entries vary, so that it is not orthogonal to an
+        # eigenvector by symmetry, as a constant vector could be.
         x = jnp.cos(jnp.arange(rhs.size, dtype=rhs.dtype)) + 1e-3
 
         def power(_: Any, x: Any) -> Any:
@@ -162,7 +174,7 @@ def _neumann(product: Callable[[Any], Any], rhs: Any, symmetric: bool, tol: floa
             return there / _at_least_tiny(jnp.linalg.norm(there))
 
         x = jax.lax.fori_loop(0, POWER_STEPS, power, x)
-        # The estimate is from below: a tenth less keeps the series convergent.
+        # Power iteration estimates the largest eigenvalue from below, so 1 / estimate may be too long a step; 0.9 of it is safe.
         step = 0.9 / _at_least_tiny(jnp.linalg.norm(product(x)))
 
     def go_on(state: Any) -> Any:

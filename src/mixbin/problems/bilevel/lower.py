@@ -1,6 +1,7 @@
-"""The lower level: how w is found from theta and lam. Each way says what is zero at its solution, which hypergradients need.
+"""The lower level: three ways to find w from theta and lam.
 
-All of them work on w as one flat vector; functions of the user see the shapes they were given.
+Each way also provides a residual that is zero at its solution, from which the implicit hypergradient is computed. All of them
+work on w as one flat vector; the user's functions see w in the shapes of w0.
 """
 
 from collections.abc import Callable
@@ -9,25 +10,26 @@ from typing import Any, NamedTuple
 
 from mixbin import _validate as check
 
-SMALL = 500
-"""Up to so many entries of w, BFGS keeps its whole matrix by default; beyond, L-BFGS a few vectors."""
+LARGEST_BFGS = 500
+"""If w has at most this many entries, the default minimiser is BFGS, which stores a matrix of that size; else L-BFGS, which
+stores a few vectors."""
 
 
 class LowerLevel(NamedTuple):
-    """A lower level as the problem uses it, in JAX functions of the flat w."""
+    """A lower level in the form that the problem uses: JAX functions of the flat w."""
 
     solve: Callable[[Any, Any, Any], tuple[Any, Any]]
     """(start, theta, lam) -> (w, steps)."""
     unroll: Callable[[Any, Any, Any, int], Any] | None
-    """(start, theta, lam, q) -> w after q steps, differentiable in reverse mode; None where that is not known."""
+    """(start, theta, lam, q) -> w after q steps, differentiable in reverse mode; None if the single steps are not known."""
     residual: Callable[[Any, Any, Any], Any]
-    """(w, theta, lam) -> what is zero at the solution: the gradient of inner, or w - step(w)."""
+    """(w, theta, lam) -> a vector that is zero at the solution: the gradient of inner, or w - step(w)."""
     symmetric: bool
     """Whether the derivative of the residual in w is a symmetric matrix."""
 
 
 class Model(NamedTuple):
-    """What the user gave, with w as one flat vector."""
+    """The user's training objective and w0, with w as one flat vector."""
 
     inner: Callable[[Any, Any, Any], Any] | None
     size: int
@@ -44,14 +46,14 @@ class Minimise:
         Such as ``optimistix.BFGS(rtol=1e-8, atol=1e-8)``, ``optimistix.LBFGS(...)`` or
         ``optimistix.OptaxMinimiser(optax.adam(1e-2), ...)``; by default BFGS, or L-BFGS when w has more than 500 entries.
     max_steps : int
-        Steps of the minimiser, at most.
+        The largest number of steps of the minimiser.
     newton : int
-        Newton steps at the end, at most, each kept only while the gradient falls. They make w exact to rounding, which a
-        minimiser that compares values cannot; 0 for models whose Hessian is too costly.
+        The largest number of Newton steps at the end; they stop when the gradient no longer falls. They make w exact to rounding,
+        which a minimiser that compares values cannot do. Use 0 for models whose Hessian products cost too much.
     tol : float
-        The lower level counts as converged when no entry of the gradient of ``inner`` is above this.
+        The lower level counts as converged when no entry of the gradient of ``inner`` exceeds this.
     limit : float
-        Beyond this, the evaluation is an error: what it gives would mean nothing.
+        If an entry of that gradient exceeds this, the evaluation is an error, because G and its gradient would be meaningless.
     """
 
     solver: Any = None
@@ -77,7 +79,7 @@ class Minimise:
             )
         solver = self.solver
         if solver is None:
-            solver = (optx.BFGS if model.size <= SMALL else optx.LBFGS)(rtol=1e-8, atol=1e-8)
+            solver = (optx.BFGS if model.size <= LARGEST_BFGS else optx.LBFGS)(rtol=1e-8, atol=1e-8)
         if not isinstance(solver, optx.AbstractMinimiser):
             raise check.fail("solver", solver, "an optimistix minimiser", "such as optimistix.BFGS(rtol=1e-8, atol=1e-8)")
         gradient = jax.grad(inner)
@@ -93,7 +95,7 @@ class Minimise:
             w, steps = got.value, got.stats["num_steps"]
             if not self.newton:
                 return w, steps
-            # A start that was good must not be spoiled by a minimiser that has failed.
+            # If the minimiser has failed, continue from the start: a warm start may be almost the solution already.
             w = jnp.where(jnp.all(jnp.isfinite(w)), w, start)
             return _newton(gradient, w, theta, lam, self.newton), steps
 
@@ -110,13 +112,13 @@ class FixedPoint:
     Parameters
     ----------
     step : callable
-        ``step(w, theta, lam)`` returning the next w; a contraction near the solution.
+        ``step(w, theta, lam)`` returns the next w; it must be a contraction near the solution.
     max_steps : int
-        Steps, at most.
+        The largest number of steps.
     tol : float
-        Converged when no entry of w moves by more than this in a step.
+        The iteration has converged when no entry of w moves by more than this in a step.
     limit : float
-        Beyond this, the evaluation is an error.
+        If an entry of w still moves by more than this in the last step, the evaluation is an error.
     """
 
     step: Callable[[Any, Any, Any], Any]
@@ -157,12 +159,12 @@ class FixedPoint:
 
 @dataclass(frozen=True)
 class OwnSolver:
-    """The user's own solver of ``inner``: ``solve(w, theta, lam)`` in JAX, returning the minimiser found from w.
+    """The user's own solver of ``inner``, a JAX function ``solve(w, theta, lam)`` that starts from w and returns the minimiser.
 
     Parameters
     ----------
     solve : callable
-        Traced once by JAX; never differentiated.
+        The solver. JAX traces it once; it is never differentiated.
     tol, limit : float
         As for ``Minimise``.
     """
@@ -182,27 +184,31 @@ class OwnSolver:
 
         if model.inner is None:
             raise check.fail(
-                "inner", None, "a function when lower is a solver", "its gradient tells whether the solver has arrived"
+                "inner", None, "a function when lower is a solver", "its gradient shows whether the solver has converged"
             )
         solve = flat_map(self.solve, model)
         return LowerLevel(lambda w, theta, lam: (solve(w, theta, lam), 1), None, jax.grad(model.inner), True)
 
 
 def flat_map(function: Callable[[Any, Any, Any], Any], model: Model) -> Callable[[Any, Any, Any], Any]:
-    """A user's map of w, as a map of the flat w."""
+    """The user's function of w as a function of the flat w."""
     from jax.flatten_util import ravel_pytree
 
     def mapped(w: Any, theta: Any, lam: Any) -> Any:
         there = ravel_pytree(function(model.unravel(w), theta, lam))[0]
         if there.shape != w.shape:
-            raise check.fail("the w that the lower level returns", there.shape, f"of {w.shape[0]} entries, as w0 is")
+            raise check.fail("the w that the lower level returns", there.shape, f"an array of {w.shape[0]} entries, as w0 has")
         return there.astype(w.dtype)
 
     return mapped
 
 
 def checkpointed_steps(step: Callable[[Any], Any], start: Any, q: int) -> Any:
-    """``q`` steps whose reverse mode keeps about 2 sqrt(q) states: each chunk is run again when its turn comes."""
+    """The result of ``q`` steps, whose reverse mode stores only about 2 sqrt(q) states.
+
+    The steps are cut into sqrt(q) chunks; reverse mode stores the state before each chunk, and runs a chunk again when it gets to
+    it.
+    """
     import jax
 
     chunk = max(1, round(q**0.5))
@@ -215,7 +221,7 @@ def checkpointed_steps(step: Callable[[Any], Any], start: Any, q: int) -> Any:
 
 
 def _newton(gradient: Callable[[Any, Any, Any], Any], w: Any, theta: Any, lam: Any, most: int) -> Any:
-    """Newton steps while the gradient falls; systems by conjugate gradients, which never form the Hessian."""
+    """Newton steps while the largest entry of the gradient falls; conjugate gradients solve the systems without the Hessian."""
     import jax
     import jax.numpy as jnp
     from jax.scipy.sparse.linalg import cg
@@ -239,4 +245,6 @@ def _check_limits(lower: Any) -> None:
     if hasattr(lower, "max_steps"):
         check.whole("max_steps", lower.max_steps, low=1)
     tol = check.real("tol", lower.tol, low=0, open_low=True)
-    check.real("limit", lower.limit, low=tol, remedy="tol is what converged means, limit where an evaluation becomes an error")
+    check.real(
+        "limit", lower.limit, low=tol, remedy="below tol the lower level has converged, above limit an evaluation is an error"
+    )

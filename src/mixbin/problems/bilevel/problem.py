@@ -1,4 +1,7 @@
-"""``bilevel``: two JAX functions and two sets, as a Problem. Compiled once; float64 inside, the user's JAX setting untouched."""
+"""``bilevel`` makes a Problem from two JAX functions and two sets.
+
+An evaluation is compiled once, and computes in float64 without touching the user's JAX setting.
+"""
 
 import inspect
 from collections.abc import Callable
@@ -36,7 +39,7 @@ class BilevelProblem:
 
         self.theta_set, self.lam_set, self.lower, self.hypergradient = theta_set, lam_set, lower, hypergradient
         self.n_compiled = 0
-        """How often JAX has traced an evaluation: once with and once without gradient, whatever the points."""
+        """How often JAX has traced an evaluation: once with gradient and once without, however many points are evaluated."""
         with double():
             flat, unravel = ravel_pytree(_doubles(w0))
             self._w0 = np.asarray(flat)
@@ -49,7 +52,7 @@ class BilevelProblem:
             self._check_once()
 
     def evaluate(self, theta: Floats, lam: Floats, *, warm: Warm | None = None, gradient: bool = True) -> Evaluation:
-        """G and its hypergradient at (theta, lam), the lower level started from ``warm`` where that is of use."""
+        """G and its hypergradient at (theta, lam); an implicit lower level starts from the w in ``warm``."""
         start = self._start(warm)
         with double():
             if not gradient:
@@ -58,7 +61,7 @@ class BilevelProblem:
             return self._evaluation(self._with_gradient(start, theta, lam))
 
     def model(self, theta: Floats, lam: Any = ()) -> Any:
-        """The w that belongs to (theta, lam), with the shapes of w0, in NumPy arrays."""
+        """The trained w at (theta, lam): NumPy arrays in the shapes of w0."""
         import jax
 
         theta = check.array("theta", np.asarray(theta, dtype=np.float64), shape=self.theta_set.shape)
@@ -72,7 +75,7 @@ class BilevelProblem:
         derivatives = self.hypergradient.bind(outer, self._lower, self._w0.size)
 
         def evaluation(start: Any, theta: Any, lam: Any) -> tuple[Any, ...]:
-            self.n_compiled += 1  # runs while JAX traces, never after
+            self.n_compiled += 1  # Python runs this line while JAX traces the function, never afterwards
             got = derivatives(start, theta, lam)
             return (*got, self._residual(got.w, theta, lam))
 
@@ -100,7 +103,7 @@ class BilevelProblem:
         return Evaluation(float(value), np.asarray(grad_theta), np.asarray(grad_lam), self._warm(w), info)
 
     def _start(self, warm: Warm | None) -> Floats:
-        """Where the lower level starts: unrolled steps always from w0, else G would depend on the path."""
+        """The w from which the lower level starts. Unrolled steps always start from w0: else G would depend on the run's path."""
         if not warm or "w" not in warm or isinstance(self.hypergradient, Unrolled):
             return self._w0
         return check.array("warm['w']", warm["w"], shape=self._w0.shape, remedy="pass the warm of an evaluation")
@@ -109,7 +112,7 @@ class BilevelProblem:
         return {"w": np.asarray(w)}
 
     def _info(self, residual: float, steps: float) -> dict[str, float]:
-        """What goes to the trace; an error where the lower level ended far from its solution."""
+        """The columns for the trace; an error if the lower level ended far from its solution."""
         converged = residual <= self.lower.tol
         if not residual <= self.lower.limit and not isinstance(self.hypergradient, Unrolled):
             what = "moves by" if isinstance(self.lower, FixedPoint) else "has a gradient of"
@@ -123,7 +126,7 @@ class BilevelProblem:
         return {"lower_steps": steps, "lower_residual": residual, "lower_converged": float(converged)}
 
     def _check_once(self) -> None:
-        """Trace the functions at the centre: shapes that do not fit are told before any work is done."""
+        """Trace the functions at the centre of the sets, so that shapes that do not fit are an error before any work is done."""
         import jax
 
         theta, lam = self.theta_set.start(), self.lam_set.start()
@@ -148,7 +151,7 @@ class BilevelSum(BilevelProblem):
             self._terms = jax.jit(evaluation)
 
     def evaluate_terms(self, theta: Floats, lam: Floats, terms: Indices, *, warm: Warm | None = None) -> Evaluation:
-        """The mean over these terms; compiled once for each number of them."""
+        """The mean over these terms; compiled once for each number of terms."""
         terms = np.asarray(terms)
         if terms.ndim != 1 or terms.size == 0 or terms.dtype.kind not in "iu" or terms.min() < 0 or terms.max() >= self.n_terms:
             raise check.fail("terms", terms, f"whole numbers from 0 to {self.n_terms - 1} in one dimension, at least one")
@@ -168,40 +171,41 @@ def bilevel(
     outer_terms: Callable[[Any, Any, Any, Any], Any] | None = None,
     n_terms: int | None = None,
 ) -> BilevelProblem:
-    """A Problem from two objectives in JAX: min outer(w, theta, lam) over the sets, where w = argmin inner(., theta, lam).
+    """Make a Problem from two JAX functions: minimise outer(w, theta, lam) over the sets, where w = argmin inner(., theta, lam).
 
     Parameters
     ----------
     outer : callable
-        ``outer(w, theta, lam)``: the validation loss, one number. It closes over its data; NumPy arrays stay float64.
+        ``outer(w, theta, lam)`` returns the validation loss, one number. It closes over its data; NumPy arrays stay float64.
     inner : callable or None
-        ``inner(w, theta, lam)``: the training objective, one number, smooth, with an isolated minimiser in w. None when ``lower``
-        is a FixedPoint.
+        ``inner(w, theta, lam)`` returns the training objective, one number; it must be smooth, with an isolated minimiser in w.
+        None if ``lower`` is a FixedPoint.
     w0 : pytree of arrays
-        Where training starts from, and the shapes of w: an array, or dictionaries, lists and tuples of arrays.
+        Where training starts; it also fixes the shapes of w. An array, or dictionaries, lists and tuples of arrays.
     theta_set : BinarySet
-        Where the yes/no variables live; functions see theta with its shape, relaxed to [0, 1].
+        The set of the yes/no variables. Both functions see theta in its shape, with entries relaxed to [0, 1].
     lam_set : Box, optional
-        Where the continuous hyperparameters live; without it, lam has shape (0,).
+        The box of the continuous hyperparameters; without it, lam has shape (0,).
     lower : optional
-        How w is found: ``Minimise(...)``, which is the default (an optimistix minimiser alone means ``Minimise`` with it),
+        How to find w: ``Minimise(...)``, the default (an optimistix minimiser stands for ``Minimise`` with that minimiser),
         ``FixedPoint(step)`` for a map of your own, or ``OwnSolver(solve)``.
     hypergradient : Implicit or Unrolled, optional
-        How the gradient looks through training; ``Implicit()`` by default.
+        How to differentiate through the training; ``Implicit()`` by default.
     outer_terms : callable, optional
-        ``outer_terms(w, theta, lam, idx)``: the mean of outer over the terms ``idx``, for stochastic solvers; needs ``n_terms``.
+        ``outer_terms(w, theta, lam, idx)`` returns the mean of outer over the terms ``idx``, for the solvers "saga" and
+        "stochastic"; needs ``n_terms``.
     n_terms : int, optional
-        How many terms there are.
+        The number of terms.
 
     Returns
     -------
     BilevelProblem
-        For ``relax_and_penalize`` and all other methods; ``problem.model(theta, lam)`` is the trained w.
+        A problem for ``relax_and_penalize`` and all other methods; ``problem.model(theta, lam)`` returns the trained w.
 
     Examples
     --------
     >>> import numpy as np, mixbin as mb
-    >>> noisy = np.array([1.0, 1.1, 0.9, 8.0])  # three of four measurements, such that their mean is near 1
+    >>> noisy = np.array([1.0, 1.1, 0.9, 8.0])  # choose three of these measurements so that their mean is near 1
     >>> problem = mb.bilevel(
     ...     outer=lambda w, theta, lam: (w - 1.0) ** 2,
     ...     inner=lambda w, theta, lam: (theta * (w - noisy) ** 2).sum(),
@@ -246,7 +250,7 @@ def _lower(lower: Any) -> Minimise | FixedPoint | OwnSolver:
 
 
 def _doubles(w0: Any) -> Any:
-    """w0 with all its arrays in float64."""
+    """w0 with all its arrays converted to float64."""
     import jax
 
     leaves, shape = jax.tree.flatten(w0)
@@ -256,14 +260,14 @@ def _doubles(w0: Any) -> Any:
 
 
 def _scalar(name: str, function: Function, unravel: Callable[[Any], Any]) -> Function:
-    """The function of the flat w, checked to return one real number."""
+    """``function`` as a function of the flat w, with a check that it returns one real number."""
     import jax.numpy as jnp
 
     try:
         inspect.signature(function).bind(None, None, None)
     except TypeError as error:
         raise check.fail(name, function, f"a function of (w, theta, lam) ({error})", "let it take all three") from None
-    except ValueError:  # a function without a signature that Python can see
+    except ValueError:  # a compiled function has no signature that Python can inspect
         pass
 
     def checked(w: Any, theta: Any, lam: Any) -> Any:

@@ -1,4 +1,6 @@
-"""J around one selection, exactly: what taking rows out and putting rows in does to the closed form (SPEC section 3).
+"""J around one selection, exactly: what taking rows out and putting rows in does to the closed form.
+
+The equations are those of docs/maths.md, "Exchanges of rows".
 
 With an intercept among the features, a = (x, 1), the lower level's normal matrix is N = 1/m sum v_i a_i a_i' + diag(s, .., s, 0).
 Rows A that gain the weights D change it by A' D A, so by the Woodbury identity

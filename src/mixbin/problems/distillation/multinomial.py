@@ -50,7 +50,7 @@ class Multinomial:
         self._at = np.arange(len(y)), y
 
     def value(self, B: Floats) -> tuple[float, Floats]:
-        """F and the class probabilities."""
+        """f and the class probabilities."""
         loss, P = losses(self.Z @ B.T, self.y)
         return float(self.weights @ loss) + 0.5 * self.alpha * float(np.vdot(B, B)), P
 
@@ -123,7 +123,7 @@ def conjugate_gradients(
     start: Floats | None,
     share: float,
 ) -> Floats:
-    """X with |H x - rhs| <= share |rhs| in the norm of the preconditioner."""
+    """x with |H x - rhs| <= share |rhs| in the norm of the preconditioner."""
     x = np.zeros_like(rhs) if start is None else start.copy()
     r = rhs.copy() if start is None else rhs - product(x)
     s = precondition(r)

@@ -1,4 +1,6 @@
-"""The published upper level of data distillation, to compare with: sampled coordinates and a fixed step (SPEC section 3).
+"""The published upper level of data distillation, to compare with: sampled coordinates and a fixed step.
+
+See docs/maths.md, "The published step".
 
 Per step the published algorithm takes the first term of the gradient on a few random coordinates, without its factor 1/m, and the
 second term on all of them. The value is exact. Its fixed step is ``ProjectedGradient(step_size=...)``.

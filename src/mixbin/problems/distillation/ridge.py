@@ -1,4 +1,7 @@
-"""Which rows to train a ridge regression on (SPEC section 3): J(v, s), its exact gradient and the model itself.
+"""Which rows to train a ridge regression on: J(v, s), its exact gradient and the model itself.
+
+The equations are those of docs/maths.md, "Closed form of the ridge regression" and docs/maths.md, "Gradient of the validation
+loss".
 
 Throughout, z = (x, y) is a row with its targets appended. With K = [-W, I] the model misses K (z - zbar) at a row z, so one Gram
 matrix of the z's gives both covariances of the closed form, and the validation set enters only through its mean and its R factor.
@@ -143,7 +146,7 @@ class RidgeDistillation:
         if fit is None:
             zeros = np.zeros(self.theta_set.shape), np.zeros(self.lam_set.shape)
             return Evaluation(np.inf, zeros[0] if gradient else None, zeros[1] if gradient else None, info={"rows": 0.0})
-        # Minus the residuals r_j of SPEC, split into their mean and the rest.
+        # Minus the residuals r_j of docs/maths.md, "Gradient of the validation loss", split into their mean and the rest.
         missed_mean = fit.K @ (self._val_mean - fit.mean)
         missed = self._R @ fit.K.T
         value = 0.5 * float(np.vdot(missed, missed) + np.vdot(missed_mean, missed_mean))
@@ -248,7 +251,10 @@ class RidgeDistillation:
         return _Fit(np.hstack([-W, np.eye(len(W))]), mean, total, rows, factor)
 
     def gradient_terms(self, theta: ArrayLike, lam: ArrayLike = ()) -> tuple[Floats, Floats]:
-        """The two terms of dJ/dv = first / m + second (SPEC section 3): through the covariances, and through the means."""
+        """The two terms of dJ/dv = first / m + second: through the covariances, and through the means.
+
+        See docs/maths.md, "Gradient of the validation loss".
+        """
         fit = self._trained(theta, lam)
         missed_mean, missed = fit.K @ (self._val_mean - fit.mean), self._R @ fit.K.T
         A = self._pull(fit, missed, missed_mean)

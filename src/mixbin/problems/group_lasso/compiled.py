@@ -1,7 +1,7 @@
-"""What the compiled kernels share: the compiler with its settings, products and Cholesky solves of small matrices.
+"""What the compiled kernels share: the compiler with its settings, and products and Cholesky solves of small matrices.
 
-Imported on the first evaluation only: numba takes a second to load. BLAS and LAPACK are no faster at these sizes, and their
-threads would compete with those over the tasks.
+This module is imported on the first evaluation only, because numba takes a second to load. BLAS and LAPACK are no faster at these
+sizes, and their threads would compete with the threads over the tasks.
 """
 
 import hashlib
@@ -16,20 +16,21 @@ from mixbin._validate import Floats
 
 F = TypeVar("F", bound=Callable[..., object])
 
-TINY = 1e-14
-"""A pivot below this share of its diagonal entry is rounding."""
-SOURCES = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()[:12]
-"""All files that kernels are made of."""
+SMALLEST_PIVOT = 1e-14
+"""A pivot smaller than this share of its diagonal entry is nothing but rounding, and is replaced by that share."""
+SOURCE_HASH = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()[:12]
+"""A hash of all files of this folder, from which the kernels are compiled."""
 
 
 def compiled(function: F) -> F:
-    """``function`` as machine code, kept on disk for later runs.
+    """``function`` compiled to machine code, which numba stores on disk for later runs.
 
-    Sums may be reordered and products fused when a kernel is compiled, for vector instructions: the same machine code, and so the
-    same bits, in every run on one machine, whatever the number of threads.
+    The compiler may reorder sums and fuse products to use vector instructions. It does so once: on one machine, every run
+    executes the same machine code and gives the same bits, whatever the number of threads.
     """
-    # numba's cache sees changes in the kernel's own file, not in those of the kernels it calls; the name is part of its key.
-    function.__qualname__ += f"_{SOURCES}"
+    # numba's cache notices changes in the kernel's own file, but not in the files of kernels that it calls. The name is part of
+    # the cache's key, so a hash of all files in the name makes numba compile again when any of them changes.
+    function.__qualname__ += f"_{SOURCE_HASH}"
     settings = {
         "cache": True,
         "nogil": True,
@@ -43,9 +44,9 @@ def compiled(function: F) -> F:
 
 @compiled
 def weighted_products(A: Floats, weights: Floats, B: Floats, lower: bool, C: Floats) -> None:
-    """``C`` by A diag(weights) B'; with ``lower``, no more than its lower triangle.
+    """Set ``C`` to A diag(weights) B'; with ``lower``, set only its lower triangle.
 
-    Two by two entries at a time, each row read half as often; an odd last row is computed twice.
+    Entries are computed two by two, so that each row is read half as often; an odd last row is computed twice.
     """
     m, P = A.shape
     n = len(B)
@@ -68,7 +69,7 @@ def weighted_products(A: Floats, weights: Floats, B: Floats, lower: bool, C: Flo
 
 @compiled
 def times(A: Floats, x: Floats, out: Floats) -> None:
-    """``out`` by A x."""
+    """Set ``out`` to A x."""
     for i in range(A.shape[0]):
         total = 0.0
         for p in range(A.shape[1]):
@@ -78,7 +79,7 @@ def times(A: Floats, x: Floats, out: Floats) -> None:
 
 @compiled
 def transposed_times(A: Floats, x: Floats, out: Floats) -> None:
-    """``out`` by A'x."""
+    """Set ``out`` to A'x."""
     out[:] = 0.0
     for i in range(A.shape[0]):
         for p in range(A.shape[1]):
@@ -87,11 +88,11 @@ def transposed_times(A: Floats, x: Floats, out: Floats) -> None:
 
 @compiled
 def cholesky(A: Floats) -> None:
-    """The lower triangle of ``A`` by its Cholesky factor, whose diagonal is stored inverted."""
+    """Replace the lower triangle of ``A`` by its Cholesky factor, with the diagonal stored inverted (1 / C_jj)."""
     n = len(A)
     for j in range(n):
         total = A[j, j]
-        least = TINY * abs(total)
+        least = SMALLEST_PIVOT * abs(total)
         for k in range(j):
             total -= A[j, k] * A[j, k]
         inverse = 1.0 / np.sqrt(max(total, least))
@@ -105,7 +106,7 @@ def cholesky(A: Floats) -> None:
 
 @compiled
 def forward(C: Floats, x: Floats) -> None:
-    """``x`` by C^-1 x, for a factor from ``cholesky``."""
+    """Replace ``x`` by C^-1 x, for a factor C from ``cholesky``."""
     for i in range(len(x)):
         total = x[i]
         for k in range(i):
@@ -115,7 +116,7 @@ def forward(C: Floats, x: Floats) -> None:
 
 @compiled
 def forward_rows(C: Floats, X: Floats) -> None:
-    """``X`` by C^-1 X, for a factor from ``cholesky``; all columns at once."""
+    """Replace ``X`` by C^-1 X, for a factor C from ``cholesky``; all columns at once."""
     n, m = X.shape
     for i in range(n):
         for k in range(i):
@@ -127,7 +128,7 @@ def forward_rows(C: Floats, X: Floats) -> None:
 
 @compiled
 def backward(C: Floats, x: Floats) -> None:
-    """``x`` by C'^-1 x, for a factor from ``cholesky``."""
+    """Replace ``x`` by C'^-1 x, for a factor C from ``cholesky``."""
     for i in range(len(x) - 1, -1, -1):
         x[i] *= C[i, i]
         for k in range(i):
@@ -136,7 +137,7 @@ def backward(C: Floats, x: Floats) -> None:
 
 @compiled
 def half_mean_square(X: Floats, y: Floats, w: Floats, grad: Floats) -> float:
-    """1/(2n) |Xw - y|^2, with its gradient in w in ``grad``."""
+    """Return 1/(2n) |Xw - y|^2 and set ``grad`` to its gradient in w."""
     n = len(y)
     miss = np.empty(n)
     times(X, w, miss)

@@ -5,9 +5,11 @@ Moving feature p from group l to m changes C_t by (gamma_tm - gamma_tl) x_p x_p'
 
     -1/2 log(1 + d h) + 1/2 d g^2 / (1 + d h),    d = gamma_tm - gamma_tl,  g = x_p' C^-1 y,  h = x_p' C^-1 x_p,
 
-exactly, with the variances held: all moves of all features cost one solve per task. The variances come from a few steps of
-gamma_l <- gamma_l sqrt(sum_l g^2 / sum_l h), from equal ones: more steps would let each structure explain itself, and a feature
-in a wrong group would make that group active where the feature is.
+exactly, if the variances are held fixed. So one solve per task gives the changes by all moves of all features.
+
+The variances start equal and are fitted by a few steps of gamma_l <- gamma_l sqrt(sum_l g^2 / sum_l h). More steps would fit them
+too closely to the current structure: a feature in a wrong group would give that group a variance in the tasks that use the
+feature, and the structure would seem to explain the data.
 """
 
 import numpy as np
@@ -24,22 +26,24 @@ from mixbin.problems.group_lasso.compiled import (
 )
 from mixbin.problems.group_lasso.implicit import Whole
 
-STEPS = (5, 10)
-"""Fewer first: the less the variances are fitted, the farther a feature sees."""
-NOISE = 0.1
-"""The variance of the noise to begin with, as a share of the targets'."""
-TINY = 1e-300
+VARIANCE_STEPS = (5, 10)
+"""Steps of fitting the variances, in the first and in the second series of moves. Few steps first: loosely fitted variances let
+features move to groups that are very different from their own."""
+FIRST_NOISE = 0.1
+"""The variance of the noise before the first step, as a share of the mean square of the targets."""
+SMALLEST_DIVISOR = 1e-300
+"""A divisor that rounding or an empty group has made zero or negative is replaced by this."""
 
 
 @compiled
 def add_gains(X: Floats, y: Floats, labels: Whole, steps: int, gains: Floats) -> float:
-    """One task's log evidence, up to a constant; what each row move changes in it is added to ``gains`` (P, L)."""
+    """Return one task's log evidence, up to a constant, and add its change by each row move to ``gains`` (P, L)."""
     N, P = X.shape
     L = gains.shape[1]
     power, size = np.sum(y * y) / N, np.sum(X * X) / N
     if power == 0.0 or size == 0.0:
         return 0.0
-    gamma, sigma = np.full(L, power / size), NOISE * power
+    gamma, sigma = np.full(L, power / size), FIRST_NOISE * power
     weights, C, a, Z = np.empty(P), np.empty((N, N)), np.empty(N), np.empty((N, P))
     g, h, squares, leverages = np.empty(P), np.empty(P), np.empty(L), np.empty(L)
     for step in range(steps + 1):
@@ -66,28 +70,28 @@ def add_gains(X: Floats, y: Floats, labels: Whole, steps: int, gains: Floats) ->
         for p in range(P):
             squares[labels[p]] += g[p] * g[p]
             leverages[labels[p]] += h[p]
-        # tr(C^-1) from sum_p weights h = N - sigma tr(C^-1).
+        # sigma tr(C^-1) = N - sum_p weights_p h_p, since sum_p weights_p h_p = tr(C^-1 (C - sigma I)).
         trace = N
         for p in range(P):
             trace -= weights[p] * h[p]
         if trace > 0.0:
             sigma *= np.sqrt(np.sum(a * a) * sigma / trace)
         for m in range(L):
-            gamma[m] *= np.sqrt(squares[m] / max(leverages[m], TINY))
+            gamma[m] *= np.sqrt(squares[m] / max(leverages[m], SMALLEST_DIVISOR))
     for p in range(P):
         for m in range(L):
             d = gamma[m] - gamma[labels[p]]
-            q = max(1.0 + d * h[p], TINY)
+            q = max(1.0 + d * h[p], SMALLEST_DIVISOR)
             gains[p, m] += 0.5 * (d * g[p] * g[p] / q - np.log(q))
     value = -0.5 * np.sum(a * y)
     for i in range(N):
-        value += np.log(C[i, i])  # the factor's diagonal is stored inverted
+        value += np.log(C[i, i])  # plus, because ``cholesky`` stores the diagonal inverted
     return value
 
 
 @compiled
 def evidence_gains(X: Floats, y: Floats, starts: Whole, first: int, last: int, labels: Whole, steps: int, gains: Floats) -> float:
-    """The same for the tasks from ``first`` to before ``last``."""
+    """``add_gains`` for the tasks first, ..., last - 1; returns the sum of their log evidences."""
     value = 0.0
     for t in range(first, last):
         value += add_gains(X[starts[t] : starts[t + 1]], y[starts[t] : starts[t + 1]], labels, steps, gains)

@@ -1,4 +1,6 @@
-"""The group lasso solved to the end, and its hypergradient by the implicit function theorem (SPEC section 4).
+"""The group lasso solved to convergence, and its hypergradient by the implicit function theorem.
+
+The equations are those of docs/maths.md, "Implicit lower level".
 
 The norms are smoothed, sqrt(|theta_l ∘ w|^2 + delta^2), with a delta far below the size of w. Each is the minimum over s_l > 0 of
 (|theta_l ∘ w|^2 + delta^2) / (2 s_l) + s_l / 2, which leaves a ridge regression in w:
@@ -6,11 +8,12 @@ The norms are smoothed, sqrt(|theta_l ∘ w|^2 + delta^2), with a delta far belo
     Phi(s) = min_w 1/(2N) |Xw - y|^2 + 1/2 w'Dw + lam/2 sum_l (s_l + delta^2 / s_l),    D = eta + lam sum_l theta_l^2 / s_l
            = 1/2 y'a + lam/2 sum_l (s_l + delta^2 / s_l),    a = (N I + X D^-1 X')^-1 y,    w = D^-1 X'a
 
-Phi is convex in the L numbers s and, other than the norms, smooth down to groups at zero, where D^-1 vanishes with s_l. Newton's
-method in s, bounded below by delta, needs the N x N factor of a reweighting and an L x L system; it is Newton's method in w with
-the ridge regression eliminated. Where its step does not lower Phi, the reweighting s_l = sqrt(|theta_l ∘ w|^2 + delta^2) does.
+Phi is convex in the L numbers s. Unlike the norms, it is smooth even for groups at zero, where D^-1 vanishes together with s_l.
+Newton's method in s, with the bound s >= delta, needs the N x N factor of one reweighting and an L x L system per step; it is
+Newton's method in w with the ridge regression eliminated. If a Newton step does not lower Phi, the reweighting s_l =
+sqrt(|theta_l ∘ w|^2 + delta^2) is done instead, which never raises Phi.
 
-Arrays over groups and features have the groups first, (L, P), so that sums run along the features.
+Arrays over groups and features have shape (L, P), so that the inner loops run along the features, which are contiguous.
 """
 
 from typing import NamedTuple
@@ -20,7 +23,7 @@ from numpy.typing import NDArray
 
 from mixbin._validate import Floats
 from mixbin.problems.group_lasso.compiled import (
-    TINY,
+    SMALLEST_PIVOT,
     backward,
     cholesky,
     compiled,
@@ -35,44 +38,45 @@ Bools = NDArray[np.bool_]
 Whole = NDArray[np.int64]
 
 DELTA = 1e-12
-"""The smoothing, in units of a task's scale: the objective is off by at most lam L delta."""
+"""The smoothing delta, in units of a task's scale. It changes the objective by at most lam L delta."""
 COLD_STEPS = 2
-"""Reweightings before the first Newton step of a cold start."""
+"""Number of reweightings before the first Newton step of a cold start."""
 MAX_STEPS = 60
-FADING = 24
-"""Values of delta on the way from the scale to its last value, where a task needs them."""
-CLOSE = 1e-5
-"""A step is the last when it changes no s_l by more than this share: what is left is its square."""
-EXACT = 1e-9
-"""A step this short is not made: it is not worth another factor."""
-SMALL = 1e-8
-"""Below this share of the scale, a group is at zero."""
-LIFT = 1e-3
-"""Where a group at zero that wants to grow starts from, in units of the scale."""
+"""The largest number of steps at one value of delta."""
+SMOOTHING_STAGES = 24
+"""If Newton's method fails, the task is solved for this many values of delta, falling from the scale to DELTA times the scale."""
+LAST_STEP = 1e-5
+"""The method stops after a step that changes no s_l by more than this share; the error that is left is about its square."""
+NEGLIGIBLE_STEP = 1e-9
+"""A step that would change no s_l by more than this share is not made: it is not worth another factorisation."""
+AT_ZERO = 1e-8
+"""A group whose s_l is below this share of the scale counts as being at zero."""
+LIFTED_SIZE = 1e-3
+"""A group at zero that must grow restarts from this s_l, in units of the scale."""
 RADIUS, LEAST_RADIUS = 2.0, 0.01
-"""How far the first step may change log s, and how far every step may."""
-ROUNDING = 1e-12
-"""Phi has risen when it is higher by more than this share."""
+"""The largest change of log s in the first step, and the smallest value to which failures can reduce this limit."""
+RISE_TOLERANCE = 1e-12
+"""Phi counts as higher only if it has risen by more than this share; less is rounding."""
 
 
 class Solution(NamedTuple):
-    """A task at some s, with what is worked on there."""
+    """A task's solution at some s, together with the arrays that the kernels work in."""
 
     s: Floats  # (L,)
     d: Floats  # (P,): the diagonal of D^-1
-    K: Floats  # (N, N): the factor of N I + X D^-1 X'
+    K: Floats  # (N, N): the Cholesky factor of N I + X D^-1 X'
     a: Floats  # (N,): residuals / N
     w: Floats  # (P,)
     q: Floats  # (L,): |theta_l ∘ w|^2
     Y: Floats  # (N, L): K^-1 X D^-1 (theta_l^2 ∘ w)
     S: Floats  # (L, L): the scaled Hessian of Phi
-    C: Floats  # (L, L): its factor, or that of a part
-    work: Floats  # (P,)
+    C: Floats  # (L, L): the Cholesky factor of S, or of a part of it
+    work: Floats  # (P,): scratch
 
 
 @compiled
 def blank(n: int, P: int, L: int) -> Solution:
-    """Room for a solution; s = 0 stands for a cold start."""
+    """Unfilled arrays for a solution, with s = 0, which means a cold start."""
     return Solution(
         np.zeros(L),
         np.empty(P),
@@ -89,7 +93,7 @@ def blank(n: int, P: int, L: int) -> Solution:
 
 @compiled
 def reweight(X: Floats, y: Floats, theta2: Floats, lam: float, ridge: float, delta: float, at: Solution) -> float:
-    """The ridge regression at ``at.s``, and Phi there."""
+    """Solve the ridge regression at ``at.s``; returns Phi there."""
     n, P = X.shape
     L = len(at.s)
     d, w = at.d, at.w
@@ -122,9 +126,10 @@ def reweight(X: Floats, y: Floats, theta2: Floats, lam: float, ridge: float, del
 
 @compiled
 def curvature(X: Floats, theta2: Floats, lam: float, delta: float, at: Solution) -> None:
-    """The Hessian of Phi in ``at.S``, scaled: S_lm = sqrt(s_l s_m) / lam * d2Phi / ds_l ds_m.
+    """Set ``at.S`` to the scaled Hessian of Phi, S_lm = sqrt(s_l s_m) / lam * d2Phi / ds_l ds_m.
 
-    At the solution S = I - U' (D + X'X/N)^-1 U with U_l = sqrt(lam / s_l^3) theta_l^2 ∘ w: what Woodbury's identity needs there.
+    At the solution S = I - U' (D + X'X/N)^-1 U with U_l = sqrt(lam / s_l^3) theta_l^2 ∘ w, the matrix that the hypergradient
+    needs for Woodbury's identity.
     """
     L, P = theta2.shape
     s, S = at.s, at.S
@@ -150,9 +155,10 @@ def curvature(X: Floats, theta2: Floats, lam: float, delta: float, at: Solution)
 
 @compiled
 def bounded_minimum(S: Floats, rhs: Floats, low: Floats, C: Floats, x: Floats, fixed: Bools) -> None:
-    """``x`` by the minimiser of 1/2 x'Sx - rhs'x over x >= low; ``fixed`` where it is at the bound.
+    """Set ``x`` to the minimiser of 1/2 x'Sx - rhs'x over x >= low, and ``fixed`` to the entries that are at the bound.
 
-    An active-set method: entries that fall below are fixed together, those that pull away are freed one by one.
+    An active-set method: all entries that fall below their bound are fixed together; then fixed entries with a negative
+    multiplier, which would lower the value by leaving the bound, are freed one by one, the most negative first.
     """
     L = len(rhs)
     fixed[:] = False
@@ -176,11 +182,11 @@ def bounded_minimum(S: Floats, rhs: Floats, low: Floats, C: Floats, x: Floats, f
         worst, which = 0.0, -1
         for g in range(L):
             if fixed[g]:
-                pull = -rhs[g]
+                multiplier = -rhs[g]
                 for m in range(L):
-                    pull += S[g, m] * x[m]
-                if pull < worst:
-                    worst, which = pull, g
+                    multiplier += S[g, m] * x[m]
+                if multiplier < worst:
+                    worst, which = multiplier, g
         if which < 0:
             return
         fixed[which] = False
@@ -188,27 +194,31 @@ def bounded_minimum(S: Floats, rhs: Floats, low: Floats, C: Floats, x: Floats, f
 
 @compiled
 def reweighted(q: Floats, delta: float, s: Floats) -> None:
-    """``s`` by sqrt(|theta_l ∘ w|^2 + delta^2)."""
+    """Set ``s`` to sqrt(|theta_l ∘ w|^2 + delta^2)."""
     for g in range(len(s)):
         s[g] = np.sqrt(q[g] + delta * delta)
 
 
 @compiled
 def lift(at: Solution, scale: float) -> bool:
-    """Groups at zero whose weight wants to grow, to where Newton's method sees them; whether there were any."""
+    """Enlarge s_l of groups at zero for which a reweighting would enlarge s_l too; returns whether there were any.
+
+    Newton's method would need many steps to get from nearly zero to the size of an active group.
+    """
     lifted = False
     for g in range(len(at.s)):
-        if at.s[g] < LIFT * scale and at.q[g] > 2.0 * at.s[g] * at.s[g]:
-            at.s[g] = LIFT * scale
+        if at.s[g] < LIFTED_SIZE * scale and at.q[g] > 2.0 * at.s[g] * at.s[g]:
+            at.s[g] = LIFTED_SIZE * scale
             lifted = True
     return lifted
 
 
 @compiled
 def step_in_logarithms(at: Solution, delta: float, radius: float, safe: Floats) -> float:
-    """Newton's step for 2 log s_l = log(q_l + delta^2), no longer than ``radius``: exact where q is a monomial in s.
+    """Make Newton's step for 2 log s_l = log(q_l + delta^2), of at most ``radius``; returns the largest change of log s.
 
-    So it is where w is held by other groups and q does not depend on s_l, however small theta makes the group. The matrix is S.
+    The step is exact if q is a monomial in s. That is so for a group that theta makes small: other groups then determine w, and
+    q_l does not depend on s_l. The matrix of the equations is S again.
     """
     L, s = len(at.s), at.s
     rhs, low, x, fixed = np.empty(L), np.empty(L), np.empty(L), np.empty(L, np.bool_)
@@ -221,7 +231,7 @@ def step_in_logarithms(at: Solution, delta: float, radius: float, safe: Floats) 
     for g in range(L):
         x[g] /= np.sqrt(s[g])
         change = max(change, abs(x[g]))
-    if change <= EXACT:
+    if change <= NEGLIGIBLE_STEP:
         return change
     for g in range(L):
         s[g] = max(delta, s[g] * np.exp(min(x[g], radius)))
@@ -230,7 +240,10 @@ def step_in_logarithms(at: Solution, delta: float, radius: float, safe: Floats) 
 
 @compiled
 def step_of_one_hot(at: Solution, delta: float, safe: Floats) -> float:
-    """Newton's step for the minimum of Phi over s >= delta, for theta one-hot: then Phi is smooth at s_l = 0 too."""
+    """Make Newton's step for the minimum of Phi over s >= delta, for a one-hot theta; returns the largest relative change of s.
+
+    For a one-hot theta Phi is smooth at s_l = 0 too, so that no logarithms are needed.
+    """
     L, s = len(at.s), at.s
     rhs, low, x, fixed = np.empty(L), np.empty(L), np.empty(L), np.empty(L, np.bool_)
     for g in range(L):
@@ -242,12 +255,12 @@ def step_of_one_hot(at: Solution, delta: float, safe: Floats) -> float:
     for g in range(L):
         x[g] *= np.sqrt(s[g])
         change = max(change, abs(x[g]) / s[g])
-    if change <= EXACT:
+    if change <= NEGLIGIBLE_STEP:
         return change
     for g in range(L):
         if fixed[g]:
-            # Near zero q / s^2 hardly depends on s, which gives the s_l^2 = q_l + delta^2 of a group that goes there.
-            s[g] = max(delta, min(s[g], delta / np.sqrt(max(1.0 - at.q[g] / (s[g] * s[g]), TINY))))
+            # Near zero q / s^2 hardly depends on s. Taking it as constant, s_l^2 = q_l + delta^2 can be solved for s_l.
+            s[g] = max(delta, min(s[g], delta / np.sqrt(max(1.0 - at.q[g] / (s[g] * s[g]), SMALLEST_PIVOT))))
         else:
             s[g] = max(delta, s[g] + x[g])
     return change
@@ -257,25 +270,25 @@ def step_of_one_hot(at: Solution, delta: float, safe: Floats) -> float:
 def solve(
     X: Floats, y: Floats, theta2: Floats, one_hot: bool, lam: float, ridge: float, scale: float, at: Solution
 ) -> tuple[int, float]:
-    """The minimiser of Phi, from ``at.s`` or cold where that is 0; the factors it took, and the last relative step."""
+    """Minimise Phi from ``at.s``, or cold if that is 0; returns the number of factorisations and the last relative step."""
     s, safe = at.s, np.empty(len(at.s))
     cold = s[0] == 0.0
     if cold:
         s[:] = scale
     total, change = 0, np.inf
-    for stage in range(FADING + 1):
-        # Stage 0 nearly always does. Else the slow road, along a smoothing that fades.
-        delta = scale * (DELTA if stage == 0 else DELTA ** (stage / FADING))
+    for stage in range(SMOOTHING_STAGES + 1):
+        # Stage 0 nearly always converges. If it does not, start again with a strong smoothing and weaken it stage by stage.
+        delta = scale * (DELTA if stage == 0 else DELTA ** (stage / SMOOTHING_STAGES))
         if stage == 1:
             s[:] = scale
         count, value, change, radius, monotone = 0, np.inf, np.inf, RADIUS, False
-        # One place that calls the factorisation: the compiler copies it into every place that does.
+        # The loop calls the factorisation in one place only, because the compiler copies its code into every place of call.
         while count < MAX_STEPS:
             trial = reweight(X, y, theta2, lam, ridge, delta, at)
             count += 1
-            if change <= CLOSE:
+            if change <= LAST_STEP:
                 break
-            if not monotone and not trial <= value * (1.0 + ROUNDING):
+            if not monotone and not trial <= value * (1.0 + RISE_TOLERANCE):
                 s[:] = safe
                 radius, monotone = max(0.25 * radius, LEAST_RADIUS), True
                 continue
@@ -291,17 +304,17 @@ def solve(
                 continue
             curvature(X, theta2, lam, delta, at)
             change = step_of_one_hot(at, delta, safe) if one_hot and stage == 0 else step_in_logarithms(at, delta, radius, safe)
-            if change <= EXACT:
+            if change <= NEGLIGIBLE_STEP:
                 break
         total += count
-        if stage == 0 and change <= CLOSE:
+        if stage == 0 and change <= LAST_STEP:
             break
     return total, change
 
 
 @compiled
 def ridge_solve(X: Floats, at: Solution, x: Floats, inner: Floats) -> None:
-    """``x`` by (D + X'X/N)^-1 x."""
+    """Replace ``x`` by (D + X'X/N)^-1 x."""
     P = len(x)
     for p in range(P):
         x[p] *= at.d[p]
@@ -317,10 +330,11 @@ def ridge_solve(X: Floats, at: Solution, x: Floats, inner: Floats) -> None:
 def hypergradient(
     X: Floats, theta: Floats, theta2: Floats, lam: float, scale: float, at: Solution, z: Floats, grad: Floats
 ) -> float:
-    """dG/dtheta of a task added to ``grad``, and dG/dlam, where ``z`` holds the gradient of the validation loss in w.
+    """Add a task's dG/dtheta to ``grad`` and return its dG/dlam; ``z`` holds the gradient of the validation loss in w.
 
-    With H z = that gradient: dG/dtheta_pl = -lam [2 theta_pl w_p z_p / s_l - theta_pl w_p^2 c_l / s_l^3] and
-    dG/dlam = -sum_l c_l / s_l, with c_l = sum_p theta_pl^2 w_p z_p.
+    ``z`` is overwritten by the solution of H z = that gradient, H the Hessian of the lower level. Then, with
+    c_l = sum_p theta_pl^2 w_p z_p, dG/dtheta_pl = -lam [2 theta_pl w_p z_p / s_l - theta_pl w_p^2 c_l / s_l^3] and
+    dG/dlam = -sum_l c_l / s_l.
     """
     n, P = X.shape
     L = len(at.s)
@@ -329,7 +343,7 @@ def hypergradient(
     curvature(X, theta2, lam, DELTA * scale, at)
     cholesky(at.S)
     ridge_solve(X, at, z, inner)
-    # Woodbury's identity: z + B^-1 U S^-1 U'z, for B = D + X'X/N.
+    # Woodbury's identity for H = B - U U' with B = D + X'X/N: H^-1 = B^-1 + B^-1 U S^-1 U' B^-1.
     for p in range(P):
         at.work[p] = w[p] * z[p]
     times(theta2, at.work, c)

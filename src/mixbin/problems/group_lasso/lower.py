@@ -1,7 +1,7 @@
-"""The two lower levels over many tasks, behind one interface: per-task models, and the hypergradient summed over tasks.
+"""The implicit and the unrolled lower level over many tasks, behind one interface: a model per task, and a summed hypergradient.
 
-Tasks are cut into blocks of fixed size, which threads share. A block adds up its tasks in order and the blocks are added up in
-order, so that the number of threads changes no bit.
+Tasks are cut into blocks of fixed size, which are shared out among threads. Each block adds up its tasks in order, and the blocks
+are added up in order, so that the number of threads does not change a bit of the result.
 """
 
 from collections.abc import Callable
@@ -18,22 +18,24 @@ from mixbin.problems.group_lasso.implicit import Whole, blank, hypergradient, so
 from mixbin.problems.group_lasso.one_hot import add_changes, solve_screened
 from mixbin.problems.group_lasso.unrolled import reverse, run, whitened
 
-BLOCK = 16
-"""Tasks per call of a kernel."""
+TASKS_PER_CALL = 16
+"""A kernel is called with this many tasks at a time, whatever the number of threads: the order of the sums depends on it."""
 
 R = TypeVar("R")
 
 
-class Solved(NamedTuple):
-    """The lower level at one (theta, lam) for some tasks."""
+class TaskSolutions(NamedTuple):
+    """The solutions of the lower level for k tasks at one (theta, lam)."""
 
     values: Floats  # (k,): the validation losses
     grad_theta: Floats  # (P, L): summed over the tasks
     grad_lam: float
     coef: Floats  # (k, P)
-    state: Floats  # (k, L): where to start from next time; (k, 0) where that is of no use
-    steps: Floats  # (k,)
-    residuals: Floats  # (k,): the last relative step
+    state: (
+        Floats  # (k, L): from which the next solve of the task starts; (k, 0) for the unrolled lower level, which starts from 0
+    )
+    steps: Floats  # (k,): factorisations, or steps of the unrolled method
+    residuals: Floats  # (k,): the size of the last step, relative to the solution
 
 
 class LowerLevel(Protocol):
@@ -41,25 +43,25 @@ class LowerLevel(Protocol):
 
     state_size: int
 
-    def solve(self, theta: Floats, lam: float, terms: Indices, state: Floats, gradient: bool) -> Solved:
-        """The tasks ``terms`` from the states of these tasks (0: cold)."""
+    def solve(self, theta: Floats, lam: float, terms: Indices, state: Floats, gradient: bool) -> TaskSolutions:
+        """Solve the tasks ``terms``, starting from the states of these tasks (0 is a cold start)."""
 
 
-class Implicit:
-    """Solved to the end; hypergradients by the implicit function theorem."""
+class ImplicitModels:
+    """Models solved to convergence, with hypergradients by the implicit function theorem."""
 
     def __init__(self, train: Tasks, val: Tasks, n_groups: int, ridge: float, n_jobs: int) -> None:
         self.train, self.val, self.ridge, self.n_jobs = train, val, ridge, n_jobs
         self.scales, self.state_size = train.scales(), n_groups
 
-    def solve(self, theta: Floats, lam: float, terms: Indices, state: Floats, gradient: bool) -> Solved:
-        """Every task from its s; a one-hot theta by its groups that are not at zero."""
+    def solve(self, theta: Floats, lam: float, terms: Indices, state: Floats, gradient: bool) -> TaskSolutions:
+        """Solve every task from its s; for a one-hot theta, over the groups that are not at zero."""
         theta_t = np.ascontiguousarray(theta.T)
         labels = one_hot_labels(theta)
         state = state.copy()
 
-        def block(part: slice) -> Solved:
-            out = _room(theta, terms[part], state[part])
+        def block(part: slice) -> TaskSolutions:
+            out = _empty_solutions(theta, terms[part], state[part])
             kernel = (*self.train, *self.val, terms[part], theta_t, labels, lam, self.ridge, self.scales, gradient)
             grad_lam = implicit_block(*kernel, out.state, out.values, out.steps, out.residuals, out.coef, out.grad_theta)
             return out._replace(grad_lam=grad_lam)
@@ -67,7 +69,7 @@ class Implicit:
         return _joined(in_blocks(block, len(terms), self.n_jobs))
 
     def moves(self, theta: Floats, lam: float, state: Floats, feature: Indices, target: Indices) -> tuple[Floats, Floats]:
-        """The validation losses at a one-hot theta, and the sum of their changes by each row move."""
+        """The validation losses at a one-hot theta, and for each row move the sum of their changes."""
         labels, state = one_hot_labels(theta), state.copy()
         terms, feature, target = np.arange(self.train.n_tasks), feature.astype(np.int64), target.astype(np.int64)
 
@@ -81,8 +83,8 @@ class Implicit:
         return np.concatenate(values), summed(list(changes))
 
 
-class Unrolled:
-    """The paper's q steps, differentiated by reverse mode."""
+class UnrolledModels:
+    """Models after the paper's q steps, with hypergradients by reverse mode."""
 
     state_size = 0
 
@@ -91,12 +93,12 @@ class Unrolled:
         parts = zip(train.starts[:-1], train.starts[1:], strict=True)
         self.R = np.concatenate([whitened(train.X[first:last], ridge) for first, last in parts])
 
-    def solve(self, theta: Floats, lam: float, terms: Indices, state: Floats, gradient: bool) -> Solved:
-        """Every task from u = 0."""
+    def solve(self, theta: Floats, lam: float, terms: Indices, state: Floats, gradient: bool) -> TaskSolutions:
+        """Run the q steps for every task, from u = 0."""
         theta_t = np.ascontiguousarray(theta.T)
 
-        def block(part: slice) -> Solved:
-            out = _room(theta, terms[part], state[part])
+        def block(part: slice) -> TaskSolutions:
+            out = _empty_solutions(theta, terms[part], state[part])
             kernel = (*self.train, *self.val, self.R, terms[part], theta_t, lam, self.ridge, self.q, gradient)
             grad_lam = unrolled_block(*kernel, out.values, out.residuals, out.coef, out.grad_theta)
             return out._replace(grad_lam=grad_lam, steps=np.full(len(out.values), float(self.q)))
@@ -105,35 +107,35 @@ class Unrolled:
 
 
 def one_hot_labels(theta: Floats) -> Whole:
-    """The group of each feature; empty where theta is not one-hot."""
+    """The group of each feature if theta is one-hot, else an empty array."""
     if np.all((theta == 0.0) | (theta == 1.0)) and np.all(theta.sum(axis=1) == 1.0):
         return np.asarray(theta.argmax(axis=1), dtype=np.int64)
     return np.empty(0, dtype=np.int64)
 
 
 def in_blocks(block: Callable[[slice], R], size: int, n_jobs: int) -> list[R]:
-    """``block`` of every BLOCK entries, in order, on so many threads."""
-    parts = [slice(i, i + BLOCK) for i in range(0, size, BLOCK)]
+    """The results of ``block`` for consecutive slices of TASKS_PER_CALL entries, in order, computed on ``n_jobs`` threads."""
+    parts = [slice(i, i + TASKS_PER_CALL) for i in range(0, size, TASKS_PER_CALL)]
     if len(parts) == 1 or n_jobs == 1:
         return [block(part) for part in parts]
     with ThreadPoolExecutor(min(n_jobs, len(parts))) as pool:
-        return list(pool.map(block, parts))
+        return list(pool.map(block, parts))  # in the order of ``parts``, whichever thread ends first
 
 
-def _room(theta: Floats, terms: Indices, state: Floats) -> Solved:
+def _empty_solutions(theta: Floats, terms: Indices, state: Floats) -> TaskSolutions:
     k, (P, L) = len(terms), theta.shape
-    return Solved(np.empty(k), np.zeros((L, P)), 0.0, np.empty((k, P)), state, np.empty(k), np.empty(k))
+    return TaskSolutions(np.empty(k), np.zeros((L, P)), 0.0, np.empty((k, P)), state, np.empty(k), np.empty(k))
 
 
-def _joined(blocks: list[Solved]) -> Solved:
+def _joined(blocks: list[TaskSolutions]) -> TaskSolutions:
     values, grads, grad_lams, coefs, states, steps, residuals = zip(*blocks, strict=True)
     grad_theta = np.ascontiguousarray(summed(list(grads)).T)
     rest = (np.concatenate(x) for x in (coefs, states, steps, residuals))
-    return Solved(np.concatenate(values), grad_theta, float(sum(grad_lams)), *rest)
+    return TaskSolutions(np.concatenate(values), grad_theta, float(sum(grad_lams)), *rest)
 
 
 def summed(parts: list[Floats]) -> Floats:
-    """Added up in order."""
+    """The sum, added up in order, so that it does not depend on the threads."""
     total = parts[0].copy()
     for part in parts[1:]:
         total += part
@@ -162,7 +164,7 @@ def implicit_block(
     coef: Floats,
     grad: Floats,
 ) -> float:
-    """These tasks one after the other, dG/dtheta added to ``grad``; the sum of dG/dlam."""
+    """Solve these tasks one after the other and add their dG/dtheta to ``grad``; returns the sum of their dG/dlam."""
     L, P = theta.shape
     theta2 = theta * theta
     z, slope, norms, grad_lam = np.empty(P), np.empty(P), np.empty(L), 0.0
@@ -211,7 +213,7 @@ def moves_block(
     values: Floats,
     changes: Floats,
 ) -> None:
-    """The validation losses of these tasks, and the sum of their changes by each move."""
+    """Set ``values`` to the validation losses of these tasks, and add their changes by each move to ``changes``."""
     for k in range(len(terms)):
         t = terms[k]
         part, part_val = slice(starts[t], starts[t + 1]), slice(starts_val[t], starts_val[t + 1])
@@ -240,7 +242,7 @@ def unrolled_block(
     coef: Floats,
     grad: Floats,
 ) -> float:
-    """These tasks one after the other, dG/dtheta added to ``grad``; the sum of dG/dlam."""
+    """Solve these tasks one after the other and add their dG/dtheta to ``grad``; returns the sum of their dG/dlam."""
     L, P = theta.shape
     theta2 = theta * theta
     c, e, h, z, grad_lam = np.empty((q + 1, P)), np.empty((q + 1, L)), np.empty((q + 1, P)), np.empty(P), 0.0

@@ -1,32 +1,32 @@
-"""The group lasso at a binary theta, where most groups of most tasks are at zero (SPEC section 4).
+"""The group lasso at a binary theta, where most groups of most tasks are at zero (docs/maths.md, "Row moves").
 
-Group l is at zero in the solution exactly when |X_l'r| / N <= lam, r the residuals of the other groups' model: such groups are
-left out of the solve and checked afterwards. A row move can change a task only if one of its two groups is not at zero before
-and after it.
+Group l is at zero in the solution exactly when |X_l'r| / N <= lam, where r are the residuals of the other groups' model. Groups
+that are expected to be at zero are left out of the solve; this condition is checked afterwards, and groups that violate it are
+added. A row move cannot change a task in which both of its groups are at zero before and after the move: such tasks are skipped.
 """
 
 import numpy as np
 
 from mixbin._validate import Floats
 from mixbin.problems.group_lasso.compiled import compiled, half_mean_square, transposed_times
-from mixbin.problems.group_lasso.implicit import DELTA, LIFT, SMALL, Bools, Solution, Whole, blank, solve
+from mixbin.problems.group_lasso.implicit import AT_ZERO, DELTA, LIFTED_SIZE, Bools, Solution, Whole, blank, solve
 
-MARGIN = 1e-9
-"""A group this close to leaving zero (as a share of lam^2) is solved with."""
+NEARLY_ACTIVE = 1e-9
+"""A group counts as leaving zero when its condition holds with a margin smaller than this share of lam^2."""
 
 
 @compiled
 def working_groups(s: Floats, scale: float) -> Bools:
-    """The groups that are not at zero; all of them before a cold start."""
+    """The groups to solve for: those that are not at zero, or all of them at a cold start."""
     working = np.empty(len(s), np.bool_)
     for g in range(len(s)):
-        working[g] = s[g] > SMALL * scale or s[0] == 0.0
+        working[g] = s[g] > AT_ZERO * scale or s[0] == 0.0
     return working
 
 
 @compiled
 def working_features(labels: Whole, working: Bools) -> tuple[Whole, Whole]:
-    """The features of the working groups, and the place of each group among these."""
+    """The features of the working groups, and the position of each group among the working groups."""
     place = np.cumsum(working) - 1
     count = 0
     for p in range(len(labels)):
@@ -42,7 +42,7 @@ def working_features(labels: Whole, working: Bools) -> tuple[Whole, Whole]:
 
 @compiled
 def restricted(X: Floats, labels: Whole, features: Whole, place: Whole, L: int) -> tuple[Floats, Floats]:
-    """X and theta of those features and groups only."""
+    """The parts of X and theta that belong to the working features and groups."""
     Xw, theta = np.empty((len(X), len(features))), np.zeros((L, len(features)))
     for j in range(len(features)):
         theta[place[labels[features[j]]], j] = 1.0
@@ -64,9 +64,11 @@ def solve_screened(
     slope: Floats,
     norms: Floats,
 ) -> tuple[int, float, Whole, Floats, Floats, Solution]:
-    """The solution in ``w`` and ``s``, X'r/N in ``slope``, its squared norms over the groups in ``norms``.
+    """Solve a task over its working groups, and add and remove groups until every group satisfies the condition for zero.
 
-    Returns factors, last relative step, and the working features with their part of X, of theta and of the solution.
+    Sets ``w`` and ``s`` to the solution, ``slope`` to X'r/N and ``norms`` to the squared norms of ``slope`` over the groups.
+    Returns the number of factorisations, the last relative step, and the working features with their parts of X, of theta and of
+    the solution.
     """
     L = len(s)
     working = working_groups(s, scale)
@@ -90,13 +92,13 @@ def solve_screened(
         norms[:] = 0.0
         for p in range(len(labels)):
             norms[labels[p]] += slope[p] * slope[p]
-        settled = True
+        unchanged = True
         for g in range(L):
-            if working[g] and s[g] <= SMALL * scale and norms[g] <= lam * lam:
-                working[g] = settled = False
+            if working[g] and s[g] <= AT_ZERO * scale and norms[g] <= lam * lam:
+                working[g] = unchanged = False
             elif not working[g] and norms[g] > lam * lam:
-                working[g], s[g], settled = True, LIFT * scale, False
-        if settled:
+                working[g], s[g], unchanged = True, LIFTED_SIZE * scale, False
+        if unchanged:
             break
     w[:] = 0.0
     for j in range(len(features)):
@@ -119,7 +121,7 @@ def add_changes(
     target: Whole,
     changes: Floats,
 ) -> float:
-    """One task's validation loss; how it changes when ``feature[i]`` moves to the group ``target[i]`` is added to ``changes``."""
+    """Return one task's validation loss; add its change when ``feature[i]`` moves to group ``target[i]`` to ``changes[i]``."""
     L, P = len(s), len(labels)
     w, slope, norms, grad = np.empty(P), np.empty(P), np.empty(L), np.empty(P)
     moved, moved_s, moved_slope, moved_norms = labels.copy(), np.empty(L), np.empty(P), np.empty(L)
@@ -128,8 +130,8 @@ def add_changes(
     working, w_here = working_groups(s, scale), w.copy()
     for i in range(len(feature)):
         p, g = feature[i], target[i]
-        grown = norms[g] + slope[p] * slope[p] > lam * lam * (1.0 - MARGIN)
-        if g == labels[p] or not (working[labels[p]] or working[g] or grown):
+        would_leave_zero = norms[g] + slope[p] * slope[p] > lam * lam * (1.0 - NEARLY_ACTIVE)
+        if g == labels[p] or not (working[labels[p]] or working[g] or would_leave_zero):
             continue
         moved[p] = g
         moved_s[:] = s
@@ -138,8 +140,8 @@ def add_changes(
             moved_s[labels[p]] = np.sqrt(max(s[labels[p]] ** 2 - square, 0.01 * s[labels[p]] ** 2))
         if working[g]:
             moved_s[g] = np.sqrt(s[g] ** 2 + square)
-        elif grown:
-            moved_s[g] = LIFT * scale
+        elif would_leave_zero:
+            moved_s[g] = LIFTED_SIZE * scale
         solve_screened(X, y, moved, lam, ridge, scale, moved_s, w, moved_slope, moved_norms)
         changes[i] += half_mean_square(X_val, y_val, w, grad) - value
         moved[p] = labels[p]

@@ -1,4 +1,7 @@
-"""A structure from the data (SPEC section 4): features that the l1 models of the tasks use together, corrected by evidence."""
+"""A first structure from the data: clusters of features that the tasks' l1 models use together, corrected by evidence.
+
+See docs/maths.md, "A start from the data".
+"""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,26 +11,26 @@ from mixbin.data.tasks import Tasks
 
 Labels = NDArray[np.int64]
 
-ROUNDS = 20
-"""Of moves by the evidence, at most, for each number of steps."""
-GAIN = 1e-6
-"""A move must gain more than this, in the logarithm of the evidence."""
+MOST_ROUNDS = 20
+"""The largest number of rounds of moves, for each entry of VARIANCE_STEPS."""
+LEAST_GAIN = 1e-6
+"""A feature moves only if that raises the logarithm of the evidence by more than this."""
 
 
 def structure_of(train: Tasks, n_groups: int, seed: int, n_jobs: int) -> Labels:
-    """The group of each feature: spectral clustering, then all features to the groups that explain the data best."""
+    """The group of each feature: found by spectral clustering, then corrected by the evidence of the training rows."""
     return by_evidence(train, clustered(usage_similarity(train), n_groups, seed), n_groups, n_jobs)
 
 
 def by_evidence(tasks: Tasks, labels: Labels, n_groups: int, n_jobs: int) -> Labels:
-    """Labels after rounds of moves, all features at once, that the evidence of these rows is for."""
-    from mixbin.problems.group_lasso.evidence import STEPS
+    """The labels after rounds in which every feature moves to the group that raises the evidence of these rows most."""
+    from mixbin.problems.group_lasso.evidence import VARIANCE_STEPS
 
-    for steps in STEPS:
-        for _ in range(ROUNDS):
+    for steps in VARIANCE_STEPS:
+        for _ in range(MOST_ROUNDS):
             gains = move_gains(tasks, labels, n_groups, n_jobs, steps)
             better = gains.argmax(axis=1)
-            moved = (gains.max(axis=1) > GAIN) & (better != labels)
+            moved = (gains.max(axis=1) > LEAST_GAIN) & (better != labels)
             if not moved.any():
                 break
             labels = np.where(moved, better, labels)
@@ -35,13 +38,13 @@ def by_evidence(tasks: Tasks, labels: Labels, n_groups: int, n_jobs: int) -> Lab
 
 
 def usage_similarity(train: Tasks) -> Floats:
-    """The correlation over tasks of the sizes of the features' coefficients, of shape (P, P); 0 where a feature is never used."""
-    from mixbin.problems.group_lasso.lasso import SHARE, lasso_models
+    """The correlation of |w_p| and |w_q| over the tasks' l1 models, of shape (P, P); 0 for a feature that no task uses."""
+    from mixbin.problems.group_lasso.lasso import PENALTY_SHARE, lasso_models
 
     W = np.empty((train.n_tasks, train.n_features))
-    lasso_models(*train, SHARE, W)
+    lasso_models(*train, PENALTY_SHARE, W)
     sizes = np.abs(W)
-    if not 1e-100 < sizes.max() < 1e100:  # whose squares would vanish or overflow
+    if not 1e-100 < sizes.max() < 1e100:  # the squares would vanish or overflow
         sizes /= sizes.max() or 1.0
     sizes -= sizes.mean(axis=0)
     norms = np.linalg.norm(sizes, axis=0)
@@ -50,7 +53,7 @@ def usage_similarity(train: Tasks) -> Floats:
 
 
 def clustered(similarity: Floats, n_groups: int, seed: int) -> Labels:
-    """Labels by spectral clustering; features that are like no other are spread over the groups."""
+    """Labels by spectral clustering; features without a positive correlation to any other are spread over the groups."""
     from sklearn.cluster import SpectralClustering
 
     affinity = np.maximum(similarity, 0.0)
@@ -58,7 +61,7 @@ def clustered(similarity: Floats, n_groups: int, seed: int) -> Labels:
     labels = np.arange(len(affinity), dtype=np.int64) % n_groups
     used = np.flatnonzero(~alone)
     if used.size > n_groups:
-        # A little of everything keeps the graph in one piece, which the embedding asks for.
+        # A small similarity between all features keeps the graph connected, which the spectral embedding needs.
         part = affinity[np.ix_(used, used)] + 1e-6
         method = SpectralClustering(n_groups, affinity="precomputed", random_state=seed)
         labels[used] = method.fit_predict(part)
@@ -66,14 +69,14 @@ def clustered(similarity: Floats, n_groups: int, seed: int) -> Labels:
 
 
 def move_gains(tasks: Tasks, labels: Labels, n_groups: int, n_jobs: int, steps: int | None = None) -> Floats:
-    """What each row move gains in the logarithm of the evidence (see ``evidence``); 0 for staying."""
-    from mixbin.problems.group_lasso.evidence import STEPS, evidence_gains
+    """The gain of each row move in the logarithm of the evidence (see ``evidence``), of shape (P, L); 0 for staying."""
+    from mixbin.problems.group_lasso.evidence import VARIANCE_STEPS, evidence_gains
     from mixbin.problems.group_lasso.lower import in_blocks, summed
 
     def block(part: slice) -> Floats:
         gains = np.zeros((len(labels), n_groups))
         last = min(part.stop, tasks.n_tasks)
-        evidence_gains(*tasks, part.start, last, labels, STEPS[-1] if steps is None else steps, gains)
+        evidence_gains(*tasks, part.start, last, labels, VARIANCE_STEPS[-1] if steps is None else steps, gains)
         return gains
 
     return summed(in_blocks(block, tasks.n_tasks, n_jobs))

@@ -1,4 +1,7 @@
-"""Which features belong together (SPEC section 4): G(theta, lam) over many group lasso regressions that share one structure."""
+"""Which features belong together: G(theta, lam) over many group lasso regressions that share one structure.
+
+See docs/maths.md, "Group structures".
+"""
 
 import logging
 import os
@@ -20,62 +23,63 @@ from mixbin.problems.strength import Strength
 from mixbin.sets import OneHot
 
 if TYPE_CHECKING:
-    from mixbin.problems.group_lasso.lower import Implicit, Solved, Unrolled
+    from mixbin.problems.group_lasso.lower import ImplicitModels, TaskSolutions, UnrolledModels
 
 log = logging.getLogger(__name__)
 
-NOISE = 0.1
-"""The published random start: so much noise on equal weights."""
-AGAINST = 30.0
-"""The data speak against a move that takes more than this from the logarithm of their evidence."""
+START_NOISE = 0.1
+"""The standard deviation of the noise in the published random start, relative to the equal weights 1/L."""
+LARGEST_LOSS_OF_EVIDENCE = 30.0
+"""With ``moves="supported"``, a move that lowers the logarithm of the evidence by more than this is not made."""
 
 
 class GroupLassoStructure:
     """Find the groups of features whose group lasso predicts the validation data of many tasks best.
 
     The lower level of task t is w_t = argmin 1/(2N) |X_t w - y_t|^2 + lam sum_l |theta_l ∘ w|_2 + ridge/2 |w|^2, the upper level
-    G(theta, lam) = mean over tasks of 1/(2n) |X_t^val w_t - y_t^val|^2. The models have no intercept: centre the columns and
-    targets where they need one. Constant columns are features like any other.
+    G(theta, lam) = mean over tasks of 1/(2n) |X_t^val w_t - y_t^val|^2. The models have no intercept: centre the columns and the
+    targets if they need one. A constant column is a feature like any other.
 
     Parameters
     ----------
     X : array of shape (tasks, rows, features), or list of arrays of shape (rows, features)
-        The training rows of at least two tasks, which may have different numbers of them; copied.
+        The training rows of at least two tasks, which may have different numbers of rows; they are copied.
     y : array of shape (tasks, rows), or list of arrays of shape (rows,)
         Their targets.
     X_val, y_val : like X and y
         The validation rows of the same tasks.
     n_groups : int, default 10
-        The most groups there can be, from 2 to the number of features; a group may end empty.
+        The largest number of groups, from 2 to the number of features; some groups may stay empty.
     ridge : float, default 1e-3
-        The strength of the squared penalty that makes every model unique.
+        The strength of the squared penalty, which makes the model of every task unique.
     lam_bounds : pair of floats or float, default (1e-3, 1.0)
-        The range of lam, which is optimised together with the groups; a number fixes it.
+        The range of lam, which is optimised together with the groups; a single number fixes lam.
     lam_scale : {"log", "linear"}, default "log"
-        How solvers see lam; the published step sizes are for "linear".
+        Whether solvers take their steps in log(lam) or in lam; the published step sizes are for "linear".
     lower : {"implicit", "unrolled"}, default "implicit"
-        How the models are trained and differentiated: to the end and by the implicit function theorem, or by the published
-        method, ``q`` steps and reverse mode through them.
+        How the models are trained and differentiated. "implicit" trains to convergence and uses the implicit function theorem;
+        "unrolled" is the published method, ``q`` steps and reverse mode through them.
     q : int, default 500
-        The steps of the unrolled lower level.
+        The number of steps of the unrolled lower level.
     start : {"data", "training", "random"}, default "data"
-        Where methods start from: a structure found in the training rows (features that are used together, see ``start``) and
-        corrected by all rows; the same from the training rows alone; or the published one, equal weights with a little noise.
+        Where methods start. "training" clusters the features that the training rows show to be used together (docs/maths.md, "A
+        start from the data"); "data" then corrects these groups by the training and the validation rows; "random" is the
+        published start, equal weights with a little noise.
     moves : {"supported", "all"}, default "supported"
-        Which row moves polish makes where they lower G: those that the data do not speak against (see ``evidence``; the rows
-        that ``start`` looks at), or any. G alone gains a few per cent by breaking up groups that are large for one lam common
-        to all, at the cost of the structure.
+        Which of the row moves that lower G the polish may make: "supported" leaves out moves that strongly lower the evidence of
+        the data (of the rows that ``start`` uses), "all" leaves out none. Judged by G alone, a few per cent can be gained
+        by breaking up groups that are too large for the one lam that all groups share, but the structure gets worse.
     n_jobs : int, optional
-        Threads over the tasks; None takes all cores this process may use. The results do not depend on it.
+        Threads over the tasks; None takes all cores that this process may use. The results do not depend on it.
 
     Attributes
     ----------
     theta_set : OneHot
-        Where theta lives, of shape (features, groups).
+        The set of theta, which has shape (features, groups).
     lam_set : Box
-        Where lam lives: shape (); without dimensions when lam is fixed.
+        The box of lam, of shape (); without dimensions if lam is fixed.
     n_terms : int
-        The number of tasks: G is a mean over them.
+        The number of tasks, over which G is a mean.
 
     Examples
     --------
@@ -124,11 +128,14 @@ class GroupLassoStructure:
         self.n_terms = self._train.n_tasks
 
     def evaluate(self, theta: Floats, lam: Floats, *, warm: Warm | None = None, gradient: bool = True) -> Evaluation:
-        """G at (theta, lam), from the models of ``warm``; at a binary theta the gradient of every off entry is 0."""
+        """G at (theta, lam), with the lower level started from ``warm``.
+
+        At a binary theta the gradient of every entry that is off is 0, because theta enters squared.
+        """
         return self._mean(theta, lam, np.arange(self.n_terms), warm, gradient)
 
     def evaluate_terms(self, theta: Floats, lam: Floats, terms: Indices, *, warm: Warm | None = None) -> Evaluation:
-        """The mean over these tasks."""
+        """The mean of the validation losses over these tasks."""
         terms = np.asarray(terms)
         if terms.ndim != 1 or terms.size == 0 or terms.dtype.kind not in "iu":
             raise check.fail("terms", terms, "whole numbers in one dimension, at least one")
@@ -152,28 +159,31 @@ class GroupLassoStructure:
         return np.asarray((values.sum() + changes) / self.n_terms)
 
     def suggest(self, rng: np.random.Generator) -> Floats:
-        """A binary structure from the data, or equal weights with a little noise."""
+        """A starting point: a binary structure found in the data, or equal weights with a little noise, as ``start`` says."""
         if self.start == "random":
-            noisy = (1.0 + NOISE * rng.standard_normal(self.theta_set.shape)) / self.n_groups
+            noisy = (1.0 + START_NOISE * rng.standard_normal(self.theta_set.shape)) / self.n_groups
             return self.theta_set.project(noisy)
         labels = structure_of(self._train, self.n_groups, int(rng.integers(2**31)), self._threads)
         if self.start == "data":
-            labels = by_evidence(self._seen, labels, self.n_groups, self._threads)
+            labels = by_evidence(self._evidence_rows, labels, self.n_groups, self._threads)
         return np.eye(self.n_groups)[labels]
 
     def best_move(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[int, int, float]:
-        """The best of all row moves, which are all evaluated."""
+        """The best of all row moves, found by evaluating every one of them."""
         off, on = (np.concatenate(side) for side in zip(*self.theta_set.moves(theta), strict=True))
         values = self.evaluate_moves(theta, lam, off, on, warm=warm)
         k = int(np.argmin(values))
         return int(off[k]), int(on[k]), float(values[k])
 
     def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> Improved:
-        """Row moves that lower G, all that help together; of those that the data do not speak against, or of all."""
+        """Make as many row moves that lower G as help when made together.
+
+        With ``moves="supported"`` only moves are considered that do not strongly lower the evidence of the data.
+        """
         labels = np.argmax(theta, axis=1)
-        gains = move_gains(self._seen, labels, self.n_groups, self._threads)
+        gains = move_gains(self._evidence_rows, labels, self.n_groups, self._threads)
         gains[np.arange(len(labels)), labels] = -np.inf
-        on = np.flatnonzero(gains > (-AGAINST if self.moves == "supported" else -np.inf))
+        on = np.flatnonzero(gains > (-LARGEST_LOSS_OF_EVIDENCE if self.moves == "supported" else -np.inf))
         if not on.size:
             return Improved(theta > 0.5)
         feature, group = np.divmod(on, self.n_groups)
@@ -186,7 +196,8 @@ class GroupLassoStructure:
             moved = labels.copy()
             moved[feature[best]] = group[best]
             there = np.eye(self.n_groups)[moved]
-            # One alone is known to help; several may be in each other's way.
+            # A single move is known to lower G. Several together may not, because each was evaluated alone: try half as many
+            # then.
             if best.size == 1 or self.evaluate(there, lam, warm=warm, gradient=False).value < values[best[0]]:
                 return Improved(there > 0.5)
             best = best[: best.size // 2]
@@ -203,7 +214,7 @@ class GroupLassoStructure:
         return float(data.half_mean_squares(self.coef(theta, lam)).mean())
 
     def fingerprint(self) -> str:
-        """A hash of the data and the settings, for checkpoints."""
+        """A hash of the data and the settings, by which a checkpoint recognises the problem."""
         lower = f"unrolled {self.q}" if self.lower == "unrolled" else "implicit"
         settings = (
             f"GroupLassoStructure 1 {self.theta_set!r} {self.ridge!r} {self.lam_bounds!r} {lower} {self.start} {self.moves}"
@@ -223,7 +234,7 @@ class GroupLassoStructure:
         grad_lam = np.asarray(got.grad_lam / k) if self.lam_set.size else np.empty(0)
         return Evaluation(value, got.grad_theta / k, grad_lam, there, info)
 
-    def _solve(self, theta: ArrayLike, lam: ArrayLike, terms: Indices, warm: Warm | None, gradient: bool) -> "Solved":
+    def _solve(self, theta: ArrayLike, lam: ArrayLike, terms: Indices, warm: Warm | None, gradient: bool) -> "TaskSolutions":
         theta = check.array("theta", theta, shape=self.theta_set.shape)
         if theta.min() < 0:
             i = np.unravel_index(theta.argmin(), theta.shape)
@@ -243,15 +254,15 @@ class GroupLassoStructure:
         return self.evaluate(moved, lam, gradient=False).value
 
     def _state(self, warm: Warm | None) -> Floats:
-        """Where each task starts from, a copy; 0 is cold."""
+        """A copy of the states from which the tasks' solves start; 0 means a cold start."""
         size = self.n_groups if self.lower == "implicit" else 0
         if not warm or "s" not in warm:
             return np.zeros((self.n_terms, size))
         return np.array(check.array("warm['s']", warm["s"], shape=(self.n_terms, size), remedy="pass the warm of an evaluation"))
 
     @cached_property
-    def _seen(self) -> Tasks:
-        """The rows that speak for and against moves."""
+    def _evidence_rows(self) -> Tasks:
+        """The rows whose evidence decides which moves are supported."""
         return together(self._train, self._val) if self.start == "data" else self._train
 
     @property
@@ -259,17 +270,17 @@ class GroupLassoStructure:
         return self.n_jobs or usable_cores()
 
     @cached_property
-    def _lower(self) -> "Implicit | Unrolled":
-        """The lower level; its kernels are compiled when a problem is first evaluated, or read from the cache."""
+    def _lower(self) -> "ImplicitModels | UnrolledModels":
+        """The lower level. The first evaluation of a problem compiles its kernels, or reads them from numba's cache."""
         began = time.perf_counter()
         log.info("loading the group lasso kernels; the first time on a machine they are compiled, which takes some 20 seconds")
-        from mixbin.problems.group_lasso.lower import Implicit, Unrolled
+        from mixbin.problems.group_lasso.lower import ImplicitModels, UnrolledModels
 
-        lower: Implicit | Unrolled
+        lower: ImplicitModels | UnrolledModels
         if self.lower == "implicit":
-            lower = Implicit(self._train, self._val, self.n_groups, self.ridge, self._threads)
+            lower = ImplicitModels(self._train, self._val, self.n_groups, self.ridge, self._threads)
         else:
-            lower = Unrolled(self._train, self._val, self.ridge, self.q, self._threads)
+            lower = UnrolledModels(self._train, self._val, self.ridge, self.q, self._threads)
         one, lam = np.zeros(1, dtype=np.int64), float(np.max(self.lam_bounds))
         lower.solve(self.theta_set.start(), lam, one, self._state(None)[one], True)
         log.info("group lasso kernels ready after %.1f s", time.perf_counter() - began)
@@ -277,12 +288,12 @@ class GroupLassoStructure:
 
 
 def usable_cores() -> int:
-    """The cores this process may run on."""
+    """The number of cores that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _checked_tasks(X: Any, y: Any, X_val: Any, y_val: Any) -> tuple[Tasks, Tasks]:
-    """Training and validation rows of the same tasks and features."""
+    """The training and the validation rows, with a check that they have the same tasks and features."""
     train, val = packed("X", X, "y", y), packed("X_val", X_val, "y_val", y_val)
     if train.n_tasks < 2:
         raise InvalidInput(
@@ -311,7 +322,7 @@ def _checked_bounds(bounds: object) -> float | tuple[float, float]:
 
 
 def _check_moves(theta: NDArray[np.bool_], off: Indices, on: Indices) -> None:
-    """Row moves only: an entry that is 1 and another one of its row."""
+    """Check that every pair is a row move: an entry that is 1, and another entry of the same row."""
     remedy = "take them from theta_set.moves"
     for name, entries in (("off", off), ("on", on)):
         if entries.ndim != 1 or entries.dtype.kind not in "iu" or entries.shape != off.shape:

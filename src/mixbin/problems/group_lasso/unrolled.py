@@ -1,11 +1,13 @@
-"""The paper's lower level: q steps of a dual Bregman forward-backward method, and reverse mode through them (SPEC section 4).
+"""The paper's lower level: q steps of a dual Bregman forward-backward method, and reverse mode through them.
 
-From u = 0 the dual iterates are v_l = gamma theta_l ∘ c with c the sum of all w so far, so that P numbers hold what the method
-writes with P x L. With n_l = |theta_l ∘ c|^2 and e_l = 1 / sqrt(1 + gamma^2 n_l), and since lam gamma = 0.99 eta:
+The iteration is that of docs/maths.md, "Unrolled lower level", in fewer numbers.
+
+Starting from u = 0, the dual iterates are v_l = gamma theta_l ∘ c, where c is the sum of all w so far. So P numbers hold what the
+paper writes with P x L numbers. With n_l = |theta_l ∘ c|^2 and e_l = 1 / sqrt(1 + gamma^2 n_l), and since lam gamma = 0.99 eta:
 
     w = B^-1 (X'y/N - 0.99 eta c ∘ sum_l e_l theta_l^2),    c <- c + w,    B = X'X/N + eta I,    gamma = 0.99 eta / lam
 
-lam enters through gamma in e_l alone, which carries d gamma/d lam.
+lam enters only through gamma in e_l, so that differentiating e_l also accounts for d gamma/d lam.
 """
 
 import numpy as np
@@ -14,7 +16,7 @@ from mixbin._validate import Floats
 from mixbin.problems.group_lasso.compiled import cholesky, compiled, forward, times, transposed_times, weighted_products
 
 DAMPING = 0.99
-"""The step gamma in units of eta / lam, at most 1."""
+"""The step gamma in units of eta / lam; the method converges for values up to 1."""
 
 
 @compiled
@@ -35,7 +37,7 @@ def whitened(X: Floats, ridge: float) -> Floats:
 
 @compiled
 def apply_inverse(R: Floats, ridge: float, x: Floats, inner: Floats, out: Floats) -> None:
-    """``out`` by B^-1 x."""
+    """Set ``out`` to B^-1 x."""
     times(R, x, inner)
     transposed_times(R, inner, out)
     for p in range(len(x)):
@@ -46,7 +48,10 @@ def apply_inverse(R: Floats, ridge: float, x: Floats, inner: Floats, out: Floats
 def run(
     X: Floats, y: Floats, R: Floats, theta2: Floats, lam: float, ridge: float, q: int, c: Floats, e: Floats, h: Floats, w: Floats
 ) -> float:
-    """``w`` after q steps, with c, e and h = sum_l e_l theta_l^2 of every step; how far the last step moved w, relative to it."""
+    """Set ``w`` to the model after q steps; returns by how much the last step changed w, relative to its largest entry.
+
+    c, e and h = sum_l e_l theta_l^2 of every step are stored for ``reverse``.
+    """
     L, P = theta2.shape
     n = len(y)
     gamma2 = (DAMPING * ridge / lam) ** 2
@@ -86,7 +91,7 @@ def reverse(
     grad_w: Floats,
     grad: Floats,
 ) -> float:
-    """dG/dtheta added to ``grad``, and dG/dlam, from ``grad_w`` at the last w: the steps of ``run`` in reverse."""
+    """Differentiate the steps of ``run`` in reverse, from ``grad_w`` at the last w: add dG/dtheta to ``grad``, return dG/dlam."""
     L, P = theta2.shape
     gamma2 = (DAMPING * ridge / lam) ** 2
     inner, x, bar_c, bar_h, bar_n, total = np.empty(len(R)), np.empty(P), np.zeros(P), np.empty(P), np.empty(L), np.zeros((L, P))
@@ -100,7 +105,7 @@ def reverse(
         times(theta2, bar_h, bar_n)
         for g in range(L):
             cube = -0.5 * bar_n[g] * e[k, g] ** 3
-            # n_l from e_l: 1 + gamma^2 n_l = 1 / e_l^2.
+            # n_l is not stored; 1 + gamma^2 n_l = 1 / e_l^2 gives it back.
             bar_gamma2 += cube * (1.0 / (e[k, g] * e[k, g]) - 1.0) / gamma2
             bar_n[g] = cube * gamma2
             for p in range(P):
