@@ -28,7 +28,7 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def listed(names: Iterable[Hashable], most: int = 5) -> str:
+def listed(names: Iterable[Hashable], most: int = 6) -> str:
     """The first of some names for a message, and how many more there are; long names are cut."""
     plain = [name.item() if isinstance(name, np.generic) else name for name in names]
     first = ", ".join(repr(f"{it[:57]}..." if isinstance(it, str) and len(it) > 60 else it) for it in plain[:most])

@@ -58,12 +58,12 @@ def matched(val: Tasks, val_ids: Ids, ids: Ids) -> Tasks:
     position = {name: t for t, name in enumerate(val_ids)}
     if missing := [name for name in ids if name not in position]:
         raise InvalidInput(
-            f"tasks_val must name every task of tasks, got no row of {listed(missing)}; "
+            f"tasks_val must name every task of tasks, got no row of {listed(missing, 5)}; "
             "give every task rows to validate on, or leave it out of X"
         )
     if extra := set(position).difference(ids):
         raise InvalidInput(
-            f"tasks_val must name tasks of tasks only, got {listed(name for name in val_ids if name in extra)}; "
+            f"tasks_val must name tasks of tasks only, got {listed([name for name in val_ids if name in extra], 5)}; "
             "leave these rows out, or give the task rows in X"
         )
     return val.in_order([position[name] for name in ids])

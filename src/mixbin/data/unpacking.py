@@ -1,6 +1,6 @@
-"""The bytes of a file that may be packed: plain, gzipped or alone in a zip. Whatever the file is, reading it ends.
+"""Reading files that may be packed (plain, gzipped or alone in a zip) or hostile: whatever the file is, reading it ends.
 
-Pipes and devices are refused, and so is what unpacks to far more than a table can.
+Pipes and devices are refused, and so are files that unpack to far more than a table can.
 """
 
 import gzip
@@ -15,11 +15,11 @@ from pathlib import Path
 from mixbin.errors import InvalidInput
 
 MOST_TIMES = 200
-"""A packed file may unpack to so many times its size; tables of numbers reach 50."""
+"""A packed file may unpack to at most this many times its size; tables of numbers reach 50."""
 FREE_BYTES = 2**28
-"""So many bytes are never too many, however small the packed file is."""
+"""Bytes that a packed file may always unpack to, however small it is."""
 PIECE = 2**20
-"""So many bytes are unpacked at a time."""
+"""Bytes that are unpacked at a time."""
 KINDS = ((stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"))
 
 
@@ -88,10 +88,10 @@ def _limited(file: Path, read: Callable[[int], bytes]) -> bytes:
 
 
 def most_bytes(packed: int) -> int:
-    """What so many packed bytes may unpack to."""
+    """The number of bytes to which this many packed ones may unpack."""
     return max(FREE_BYTES, MOST_TIMES * packed)
 
 
 def first_line(error: BaseException) -> str:
-    """The beginning of what an error says, for a message."""
+    """The first line of an error, for another message."""
     return str(error).strip().split("\n")[0][:120] or type(error).__name__

@@ -314,7 +314,7 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
         unknown = list(dict.fromkeys(name for name in ids if name not in position))
         if unknown:
             raise InvalidInput(
-                f"tasks must name tasks of fit, got {listed(unknown)}; there are models of {listed(position)} only"
+                f"tasks must name tasks of fit, got {listed(unknown, 5)}; there are models of {listed(position, 5)} only"
             )
         return np.array([position[name] for name in ids], dtype=np.intp)
 
@@ -421,7 +421,7 @@ def _check_folds(train: Tasks, ids: Ids) -> None:
 def _tasks_below(least: int, data: Tasks, ids: Ids) -> str:
     """The tasks with fewer rows than this, for a message; empty if there are none."""
     short = [name for name, rows in zip(ids, data.sizes, strict=True) if rows < least]
-    return f"task{'s' if len(short) > 1 else ''} {listed(short)}" if short else ""
+    return f"task{'s' if len(short) > 1 else ''} {listed(short, 5)}" if short else ""
 
 
 def _pairs(y: Any, predicted: list[Floats]) -> Iterable[tuple[Any, Floats]]:

@@ -64,21 +64,22 @@ class RidgeDistillation:
     Parameters
     ----------
     X : array, sparse matrix, Dask array or Dask dataframe of shape (m, d)
-        The candidate rows. Dense ones are copied once, in their precision (float32 or float64); sparse ones stay sparse. Those of
-        Dask stay with its workers, in blocks of rows: in memory where they fit, else read anew in every pass.
+        The candidate rows. Dense ones are copied once, in their precision (float32 or float64); sparse ones stay sparse. Rows of
+        a Dask collection, such as X of a ``ParquetFolder``, stay with the workers in blocks: in memory if they fit, else they are
+        read again in every pass.
     y : array of shape (m,) or (m, e)
-        One target or several; of Dask, in the same blocks, where X is.
+        One target or several. If X is a Dask collection, y must be one with the same blocks.
     X_val : array, sparse matrix, Dask array or Dask dataframe of shape (n, d)
         The validation rows.
     y_val : array of shape (n,) or (n, e)
-        Their targets; of Dask where X_val is.
+        Their targets: a Dask collection if X_val is one.
     budget : int or float, default 0.1
         How many rows to keep: a count, or a fraction in (0, 1] of the candidate rows.
     alpha : float, pair of floats or None, default None
         The strength of the ridge penalty. A number fixes it; a pair (low, high) makes it the continuous variable ``lam``,
         optimised together with the rows; None is the pair (1e-6, 1e2) times the mean variance of the columns of X.
     chunks : sequence of int, optional
-        Work on blocks of so many rows each, as on a Dask array with these chunks, and to the same bits. For arrays only.
+        Work on blocks with these numbers of rows, as on a Dask array with these chunks, and to the same bits. For arrays only.
         A block is computed on one BLAS thread.
 
     Attributes
@@ -95,8 +96,8 @@ class RidgeDistillation:
 
     Notes
     -----
-    On Dask a value is one pass over the blocks with weight and a gradient a second one. Exchanges are looked for among the rows
-    that promise most, which are fetched, and the certificate speaks of these.
+    For rows in blocks a value is one pass over the blocks with weight, and a gradient a second pass. Exchanges are searched among
+    the rows that promise most, which are fetched, and the certificate speaks of these.
 
     Examples
     --------
@@ -257,12 +258,12 @@ class RidgeDistillation:
         """
         fit = self._trained(theta, lam)
         missed_mean, missed = fit.K @ (self._val_mean - fit.mean), self._R @ fit.K.T
-        A = self._pull(fit, missed, missed_mean)
+        A = self._adjoint(fit, missed, missed_mean)
         out = self._rows.images(np.vstack([fit.K, A]), fit.mean)
         missed_rows, a_rows = out[: len(fit.K)], out[len(fit.K) :]
         return np.einsum("ij,ij->j", missed_rows, a_rows), -missed_mean @ missed_rows / fit.total
 
-    def _pull(self, fit: _Fit, missed: Floats, missed_mean: Floats) -> Floats:
+    def _adjoint(self, fit: _Fit, missed: Floats, missed_mean: Floats) -> Floats:
         """A, with a column of zeros for each target."""
         d, e = self.n_features, len(fit.K)
         gamma = -missed.T @ self._R[:, :d] - np.outer(missed_mean, self._val_mean[:d] - fit.mean[:d])
@@ -270,7 +271,7 @@ class RidgeDistillation:
 
     def _gradients(self, fit: _Fit, missed: Floats, missed_mean: Floats) -> tuple[Floats, Floats]:
         """dJ/dv in all coordinates at once, and dJ/dalpha = -<A, W>."""
-        A, d = self._pull(fit, missed, missed_mean), self.n_features
+        A, d = self._adjoint(fit, missed, missed_mean), self.n_features
         grad_theta = self._rows.gradient(fit.K, A, missed_mean / fit.total, fit.mean)
         grad_lam = np.asarray(np.vdot(A[:, :d], fit.K[:, :d])) if self.lam_set.size else np.empty(0)
         return grad_theta, grad_lam
