@@ -11,7 +11,7 @@ import pytest
 import mixbin as mb
 from mixbin.penalties import Quadratic
 from mixbin.problem import CheckedProblem, Evaluation
-from mixbin.solvers import SOLVERS, FixedTheta, Objective, ProjectedGradient, Saga, StochasticGradient
+from mixbin.solvers import SOLVERS, FixedTheta, Objective, OutOfEvaluations, ProjectedGradient, Saga, StochasticGradient
 from mixbin.testing import check_solver
 from mixbin.testing.solvers.steps import Cliff
 from tests.instances import finite_sum, quadratic
@@ -89,6 +89,21 @@ def is_sampled(solver):
 def for_solver(solver, name):
     """The problem of the table with this name, as a finite sum where the solver needs one."""
     return PROBLEMS[f"finite, {name}" if is_sampled(solver) else name]()
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_a_limit_anywhere_in_a_pass_goes_through(name):
+    """The suite tries some places only."""
+    solver, problem = SAMPLED[name], finite_sum(mb.Budget(15, 4), 1, "strong", n_lam=2)
+    objective, state = begin(solver, problem, 10.0)
+    before = {field: np.copy(value) for field, value in vars(state).items() if field not in ("warm", "info")}
+    for allowed in range(-(-problem.n_terms // solver.batch)):
+        calls = count()
+        objective.may_evaluate = lambda calls=calls, allowed=allowed: next(calls) < allowed
+        with pytest.raises(OutOfEvaluations):
+            solver.step(objective, state)
+        for field, value in before.items():
+            np.testing.assert_array_equal(getattr(state, field), value, err_msg=field)
 
 
 def test_only_sampled_states_are_estimates(solver):

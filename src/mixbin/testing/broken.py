@@ -1,5 +1,6 @@
 """The object under test, and the one error that says which promise it breaks, at which input, and what was expected."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -102,6 +103,6 @@ def shown(value: object) -> str:
         return value
     if isinstance(value, np.ndarray):
         with np.printoptions(threshold=MOST_SHOWN, floatmode="unique", linewidth=10_000):
-            text = " ".join(np.array2string(value, separator=", ").split())
+            text = re.sub(r"\s*([\[\],])\s*", r"\1", np.array2string(value, separator=",")).replace(",", ", ")
         return text if value.size <= MOST_SHOWN else f"{text} of shape {value.shape}"
     return str(value) if isinstance(value, np.generic) else repr(value)

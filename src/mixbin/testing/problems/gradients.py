@@ -58,8 +58,11 @@ def _compare(
         return
     nearest = min(seen, key=lambda it: abs(it - slope))
     factor = f", {slope / nearest:.6g} times as much" if nearest else ""
-    what = "the direction" if name == "grad_theta" else "its unit box (dG/dlam times the width of the box, and lam with log=True)"
-    expected = f"a slope of {nearest!r} along {what}, by differences of the value"
+    unit_box = (
+        "in the unit box of lam (dG/dlam times the width of the box, with log=True times lam and the width of its logarithm)"
+    )
+    where = "along the direction" if name == "grad_theta" else unit_box
+    expected = f"a slope of {nearest!r} {where}, by differences of the value"
     promise = f"must return the gradient of its value as {name}, up to gradient_tol={tol:g}"
     raise at.subject.broken("evaluate", promise, inputs, expected, f"{slope!r}{factor}")
 

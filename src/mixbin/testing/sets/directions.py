@@ -78,9 +78,11 @@ def check_exchange_key(subject: Subject, points: Points) -> None:
         ) from None
     for _ in range(points.trials):
         p = points.mixture()
-        i, j = (int(k) for k in points.rng.integers(p.size, size=2))
-        if keys[i] != keys[j] or i == j:
+        i = int(points.rng.integers(p.size))
+        alike = np.flatnonzero((keys == keys[i]) & (np.arange(p.size) != i))
+        if alike.size == 0:
             continue
+        j = int(points.rng.choice(alike))
         moved, mass = p.copy(), float(min(p.flat[i], 1.0 - p.flat[j]))
         moved.flat[i] -= mass
         moved.flat[j] += mass
