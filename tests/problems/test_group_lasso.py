@@ -452,7 +452,7 @@ def test_bad_numbers_of_tasks():
 
 
 BAD_SETTINGS = [
-    ({"n_groups": 1}, "n_groups must be a whole number from 2 to 12, got 1; fewer than 2"),
+    ({"n_groups": 1}, "n_groups must be a whole number from 2 to 12, got 1; one group leaves nothing to choose"),
     ({"n_groups": 13}, "n_groups must be a whole number from 2 to 12, got 13"),
     ({"n_groups": 2.5}, "n_groups must be a whole number"),
     ({"n_groups": True}, "n_groups must be a whole number"),
@@ -497,7 +497,10 @@ def test_bad_points():
         (lambda: problem.evaluate_moves(0 * theta, lam, np.array([0]), np.array([1])), "theta must be one-hot in every row"),
         (lambda: problem.evaluate_moves(theta, lam, np.array([0]), np.array([36])), "on must be flat indices from 0 to 35"),
         (lambda: problem.evaluate_moves(theta, lam, np.array([-1]), np.array([3])), "off must be flat indices"),
-        (lambda: problem.evaluate_moves(theta, lam, np.array([0, 1]), np.array([3])), "on must be whole numbers"),
+        (
+            lambda: problem.evaluate_moves(theta, lam, np.array([0, 1]), np.array([3])),
+            "on must be a one-dimensional array of whole numbers",
+        ),
         (
             lambda: problem.evaluate_moves(theta, lam, theta.ravel().nonzero()[0][:1], np.array([35])),
             "off and on must move the 1",

@@ -88,7 +88,7 @@ def test_the_published_group_problem_is_unrolled_from_a_random_start():
         (lambda: mb.paper_settings("blog", steps=199), "steps must be"),
         (lambda: mb.paper_settings("groups", steps=2_000), "steps must be None for groups"),
         (lambda: mb.paper_settings("groups", n_tasks=0), "n_tasks must be"),
-        (lambda: mb.paper_problem("blog", *rows()), "budget must be a number or a share of rows, got None"),
+        (lambda: mb.paper_problem("blog", *rows()), "budget must be a number or a fraction of the rows, got None"),
         (lambda: mb.paper_problem("groups", *rows(), budget=3), "budget must be None for groups, got 3"),
         (lambda: mb.paper_problem("blog", *rows(m=500), budget=3), "batch must be"),
     ],

@@ -58,7 +58,9 @@ def paper_settings(
     factor = (
         BETA[experiment]
         if beta is None
-        else check.real("beta", beta, low=0.0, high=1.0, open_low=True, open_high=True, remedy="eps is multiplied by it")
+        else check.real(
+            "beta", beta, low=0.0, high=1.0, open_low=True, open_high=True, remedy="such as 0.5; eps is multiplied by beta"
+        )
     )
     common: dict[str, Any] = {"tol": 1e-2, "relax_first": False, "reoptimize_lam": False, "polish": False, "starts": 1}
     if experiment == "groups":
@@ -73,7 +75,7 @@ def paper_settings(
             "max_outer": NO_LIMIT,
         }
     if steps is not None:
-        steps = check.whole("steps", steps, low=2 * PER_EPSILON, remedy=f"{PER_EPSILON} are made per eps")
+        steps = check.whole("steps", steps, low=2 * PER_EPSILON, remedy=f"each value of eps takes {PER_EPSILON} steps")
     factor, outer = _shortened(factor, steps)
     return common | {
         "solver": ProjectedGradient(step_size=STEP_SIZES[experiment]),
@@ -116,7 +118,7 @@ def paper_problem(
             raise check.fail("budget", budget, "None for groups", "it belongs to the distillations")
         return GroupLassoStructure(X, y, X_val, y_val, lower="unrolled", lam_scale="linear", start="random", n_jobs=n_jobs)
     if budget is None:
-        raise check.fail("budget", budget, "a number or a share of rows", "such as 0.2")
+        raise check.fail("budget", budget, "a number or a fraction of the rows", "such as 0.2")
     return PublishedGradient(RidgeDistillation(X, y, X_val, y_val, budget=budget, alpha=ALPHA), batch=600, seed=seed)
 
 

@@ -76,10 +76,11 @@ def project_knapsack(
     for name, ends in (("lower", low), ("upper", high)):
         if np.abs(ends).max(initial=0.0) > LARGEST_BOUND:
             must = f"from {-LARGEST_BOUND:g} to {LARGEST_BOUND:g}"
-            raise check.fail(name, float(ends[np.abs(ends).argmax()]), must, "products of larger ones overflow")
+            remedy = "rescale the problem; products of larger bounds overflow"
+            raise check.fail(name, float(ends[np.abs(ends).argmax()]), must, remedy)
     r, equality = check.real("capacity", capacity), check.flag("equality", equality)
     if a.size and not d.min() > 0.0:
-        raise check.fail("metric", float(d.min()), "positive", "a zero leaves that entry undetermined")
+        raise check.fail("metric", float(d.min()), "positive", "use a small number such as 1e-6 instead of zero")
     if np.any(low > high):
         i = int(np.argmax(low > high))
         raise check.fail(
@@ -115,7 +116,7 @@ def _like(a: Floats, name: str, value: ArrayLike) -> Floats:
     """``value`` as a vector with one number per entry of ``a``; a single number is repeated."""
     x = check.array(name, value)
     if x.shape not in ((), a.shape):
-        raise check.fail(name, x, f"a number or an array of shape {a.shape}, as a has")
+        raise check.fail(name, x, f"a number or an array of shape {a.shape}, the shape of a")
     return np.broadcast_to(x, a.shape).ravel()
 
 

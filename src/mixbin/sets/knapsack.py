@@ -38,7 +38,7 @@ class Knapsack(BinarySet):
             raise check.fail("weights", self.weights, "an array with at least one entry")
         if not self.weights.min() >= SMALLEST_NORMAL:
             i = int(self.weights.argmin())
-            remedy = "entries that cost nothing need no knapsack: leave them out and always take them"
+            remedy = "leave entries without weight out of the knapsack, and always select them"
             raise check.fail("weights", float(self.weights[i]), f"positive, at least {SMALLEST_NORMAL:.3g}, at index {i}", remedy)
         if not self.weights.max() < np.finfo(np.float64).max / self.weights.size:
             raise check.fail(

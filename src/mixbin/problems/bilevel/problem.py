@@ -106,7 +106,7 @@ class BilevelProblem:
         """The w from which the lower level starts. Unrolled steps always start from w0: else G would depend on the run's path."""
         if not warm or "w" not in warm or isinstance(self.hypergradient, Unrolled):
             return self._w0
-        return check.array("warm['w']", warm["w"], shape=self._w0.shape, remedy="pass the warm of an evaluation")
+        return check.array("warm['w']", warm["w"], shape=self._w0.shape, remedy="pass the warm state of an evaluation")
 
     def _warm(self, w: Any) -> Warm:
         return {"w": np.asarray(w)}

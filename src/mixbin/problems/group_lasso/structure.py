@@ -112,7 +112,7 @@ class GroupLassoStructure:
     ) -> None:
         self._train, self._val = _checked_tasks(X, y, X_val, y_val)
         P = self._train.n_features
-        remedy = "fewer than 2 leave nothing to choose, more than the features cannot all be used"
+        remedy = "one group leaves nothing to choose, and there cannot be more groups than features"
         self.n_groups = check.whole("n_groups", n_groups, low=2, high=P, remedy=remedy)
         self.ridge = check.real("ridge", ridge, low=0, open_low=True, remedy="such as 1e-3; it makes the models unique")
         self.lam_bounds = _checked_bounds(lam_bounds)
@@ -258,7 +258,9 @@ class GroupLassoStructure:
         size = self.n_groups if self.lower == "implicit" else 0
         if not warm or "s" not in warm:
             return np.zeros((self.n_terms, size))
-        return np.array(check.array("warm['s']", warm["s"], shape=(self.n_terms, size), remedy="pass the warm of an evaluation"))
+        return np.array(
+            check.array("warm['s']", warm["s"], shape=(self.n_terms, size), remedy="pass the warm state of an evaluation")
+        )
 
     @cached_property
     def _evidence_rows(self) -> Tasks:
@@ -326,10 +328,12 @@ def _check_moves(theta: NDArray[np.bool_], off: Indices, on: Indices) -> None:
     remedy = "take them from theta_set.moves"
     for name, entries in (("off", off), ("on", on)):
         if entries.ndim != 1 or entries.dtype.kind not in "iu" or entries.shape != off.shape:
-            raise check.fail(name, entries, "whole numbers in one dimension, as many as in the other", remedy)
+            raise check.fail(name, entries, "a one-dimensional array of whole numbers, one per move", remedy)
         if entries.size and not (entries.min() >= 0 and entries.max() < theta.size):
             raise check.fail(name, entries, f"flat indices from 0 to {theta.size - 1}", remedy)
     rows_differ = off // theta.shape[1] != on // theta.shape[1]
     if rows_differ.any() or not theta.reshape(-1)[off].all():
         i = int(np.argmax(rows_differ | ~theta.reshape(-1)[off]))
-        raise InvalidInput(f"off and on must move the 1 of a row within it, got ({off[i]}, {on[i]}) at index {i}; {remedy}")
+        raise InvalidInput(
+            f"off and on must move the 1 of a row to another column of that row, got ({off[i]}, {on[i]}) at index {i}; {remedy}"
+        )
