@@ -4,7 +4,9 @@ Throughout, z = (x, y) is a row with its targets appended. With K = [-W, I] the 
 matrix of the z's gives both covariances of the closed form, and the validation set enters only through its mean and its R factor.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +25,7 @@ from mixbin.problems.distillation.exchange import exchange_changes
 from mixbin.problems.distillation.expansion import Expansion
 from mixbin.problems.distillation.rows import Pool
 from mixbin.problems.distillation.scan import POOL, Scan
+from mixbin.problems.work import OutOfWork, Work
 from mixbin.sets import Box, Budget
 from mixbin.sets.budget import resolve_budget
 
@@ -35,9 +38,11 @@ LARGEST_WEIGHT = 1e100
 MOST_PAIRS = 10**9
 """More exchanges than this are not all looked through: proving that none is left would take far longer than all before it."""
 FEW = 50
-"""Where no more exchanges than this were found there, all exchanges are looked through."""
+"""If the search among promising rows made at most this many exchanges, all exchanges are looked through."""
 EXCHANGES = 500
 """Exchanges made in one call: a run can be stopped, shown and kept in between."""
+FIT_ROUNDING = 1e-10
+"""The lower bound allows for rounding of this share of the targets' size."""
 
 UNDISTINGUISHED = np.errstate(over="ignore", invalid="ignore")
 """Where nothing but a tiny alpha tells rows apart, exchanges overflow; such an exchange is never made."""
@@ -116,6 +121,9 @@ class RidgeDistillation:
     6
     """
 
+    preferred_settings: Mapping[str, int] = MappingProxyType({"inner_steps": 5})
+    """Few steps per eps: polish with the search for exchanges makes up for the rest (benchmarks/blog.py)."""
+
     def __init__(
         self,
         X: Any,
@@ -187,39 +195,89 @@ class RidgeDistillation:
         return best.off, best.on, at.value + best.change
 
     @UNDISTINGUISHED
-    def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> Improved:
-        """A selection reached by exchanges that each lower J, all known once none is left.
+    def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None, max_cost: float = np.inf) -> Improved:
+        """A selection reached by exchanges that each lower J; once none is left, that is known of all exchanges.
 
-        First exchanges among the rows that promise most (see ``descent``); once these are few, anywhere
-        (see ``scan``), unless there are more than a thousand million: then the search ends where it finds no more.
-        Rows in blocks are not at hand: the search stays among those that promise most, and so does what is known at its end.
+        First exchanges among the rows that promise most (see ``descent``); once these are few, anywhere (see ``scan``), unless
+        there are more than a thousand million: then the search ends where it finds no more. Rows in blocks are not at hand: the
+        search stays among those that promise most, and so does what is known at its end. ``cost`` counts the multiply-adds of
+        all that; the search stops before it exceeds ``max_cost``.
         """
+        work, chosen = Work(self._evaluation_work(theta), max_cost), theta > 0.5
+        try:
+            found = self._searched(theta, lam, chosen, work)
+        except OutOfWork:
+            found = Improved(chosen)
+        return found._replace(cost=work.cost)
+
+    def _searched(self, theta: Floats, lam: Floats, chosen: NDArray[np.bool_], work: Work) -> Improved:
+        """The search itself; ``chosen`` is kept up to date, for when OutOfWork ends it."""
+        work.add(work.unit)
         grad = self.evaluate(theta, lam).grad_theta
         assert grad is not None
-        at, chosen = self._expansion(theta, lam), theta > 0.5
+        at = self._expansion(theta, lam, work)
         if chosen.all():
             return Improved(chosen)
         pool = np.concatenate([lowest(np.flatnonzero(chosen), -grad, POOL), lowest(np.flatnonzero(~chosen), grad, POOL)])
         weight, near = 1.0 / self._rows.n_rows, self._rows.take(pool, at.origin)
         if not self._rows.at_hand:
-            scan = Scan(Pool(near, at.origin), at, chosen[pool], weight)
-            best_change = scan.settle(EXCHANGES)
-            chosen[pool] = scan.chosen
+            scan = Scan(Pool(near, at.origin), at, chosen[pool], weight, work)
+            try:
+                best_change = scan.settle(EXCHANGES)
+            finally:
+                chosen[pool] = scan.chosen
             among = int(np.count_nonzero(scan.chosen)) * int(np.count_nonzero(~scan.chosen))
             return Improved(chosen, 0 if np.isnan(best_change) else among, best_change)
-        after = descend(at, near, chosen[pool], weight, EXCHANGES)
+        after = descend(at, near, chosen[pool], weight, EXCHANGES, work)
         made = np.count_nonzero(after != chosen[pool]) // 2
         chosen[pool] = after
         if made > FEW or self.theta_set.n_moves(chosen) > MOST_PAIRS:
             return Improved(chosen)
-        scan = Scan(self._rows, self._expansion(chosen, lam), chosen, weight)
-        best_change = scan.settle(EXCHANGES)
-        return Improved(scan.chosen, 0 if np.isnan(best_change) else self.theta_set.n_moves(scan.chosen), best_change)
+        if made:
+            work.add(self._fit_work(chosen))
+        scan = Scan(self._rows, self._expansion(chosen, lam, work), chosen, weight, work)
+        try:
+            best_change = scan.settle(EXCHANGES)
+        finally:
+            chosen[:] = scan.chosen
+        return Improved(chosen, 0 if np.isnan(best_change) else self.theta_set.n_moves(chosen), best_change)
 
-    def _expansion(self, theta: ArrayLike, lam: ArrayLike) -> Expansion:
+    def lower_bound(self, theta: Floats, lam: Floats) -> float:
+        """The least value of the upper level over all linear models with intercept, whatever the rows and alpha."""
+        return self._least_value
+
+    @cached_property
+    def _least_value(self) -> float:
+        """Half the squared norm of the part of the targets that no combination of the columns reaches.
+
+        The columns of X come first in the triangular factor, so that part is its last block. For few validation rows R is not
+        triangular. Rounding may make the norm too large by a share of the targets', which is taken off.
+        """
+        d = self.n_features
+        triangle = np.asarray(np.linalg.qr(self._R, mode="r"))
+        unreached = float(np.linalg.norm(triangle[d:, d:]))
+        return 0.5 * max(unreached - FIT_ROUNDING * float(np.linalg.norm(self._R[:, d:])), 0.0) ** 2
+
+    def _evaluation_work(self, theta: Floats) -> int:
+        """The multiply-adds of one evaluation with gradient: the fit, residuals, and what the gradient needs of all rows."""
+        d, columns = self.n_features, int(self._R.shape[1])
+        e = columns - d
+        adjoint = len(self._R) * (columns + d) * e + d * d * e
+        return self._fit_work(theta) + adjoint + self._rows.image_work(2 * e) + self._rows.n_rows * e
+
+    def _fit_work(self, theta: NDArray[Any]) -> int:
+        """The multiply-adds of one fit: moments and closed form."""
+        d, columns = self.n_features, int(self._R.shape[1])
+        return self._rows.moment_work(theta) + d * d * d // 6 + d * d * (columns - d)
+
+    def _expansion(self, theta: ArrayLike, lam: ArrayLike, work: Work | None = None) -> Expansion:
         """What exchanges need to know of the current selection, in coordinates centred on its weighted mean."""
+        d, rows, columns = self.n_features, *self._R.shape
+        if work is not None:
+            # Besides the fit: its inverse, the Hessian, residuals and gradient.
+            work.add(d**3 + (rows + 1) * (d + 1) ** 2 + rows * (columns + d + 1) * (columns - d))
         fit = self._trained(theta, lam)
-        d, e = self.n_features, len(fit.K)
+        e = len(fit.K)
         missed_mean = fit.K @ (self._val_mean - fit.mean)
         missed = self._R @ fit.K.T
         value = 0.5 * float(np.vdot(missed, missed) + np.vdot(missed_mean, missed_mean))
