@@ -121,7 +121,6 @@ def test_the_offers_of_our_own_problems():
         ({"preferred_settings": {"starts": 0}}, r"^problem\.preferred_settings\['starts'\] must be a whole number"),
         ({"preferred_settings": {"inner_steps": "few"}}, r"^problem\.preferred_settings\['inner_steps'\] must be"),
     ],
-    ids=str,
 )
 def test_an_offer_that_cannot_be_used_is_refused(attributes, text):
     problem = with_attributes(**attributes)

@@ -35,7 +35,7 @@ class Evaluation(NamedTuple):
     grad_theta: Floats | None
     """theta_set.shape; None when gradient=False."""
     grad_lam: Floats | None
-    """lam_set.shape; shape (0,) where there is no lam; None when gradient=False."""
+    """lam_set.shape, which is (0,) without a lam; None when gradient=False."""
     warm: Warm = MappingProxyType({})
     """The lower level's state, arrays only, handed back at the next point nearby."""
     info: Mapping[str, float] = MappingProxyType({})
@@ -263,7 +263,7 @@ class FunctionProblem:
         self._has_lam = lam_set is not None
 
     def evaluate(self, theta: Floats, lam: Floats, *, warm: Warm | None = None, gradient: bool = True) -> Evaluation:
-        """Call the function; without ``gradient`` the value-only function where there is one."""
+        """Call the function; without ``gradient`` the value-only function, if the problem has one."""
         arguments = (theta, lam) if self._has_lam else (theta,)
         if not gradient and self.value is not None:
             return Evaluation(self.value(*arguments), None, None)
@@ -309,7 +309,7 @@ class CheckedProblem:
     def evaluate(self, theta: Floats, lam: Floats, *, warm: Warm | None = None, gradient: bool = True) -> Evaluation:
         """One counted and checked evaluation."""
         self.n_full += 1
-        # A user's function that writes into its arguments must fail there, not corrupt the solver's state.
+        # A user's function that writes into its arguments must fail in that line, not corrupt the solver's state.
         got = self._noted(self.problem.evaluate, read_only(theta), read_only(lam), warm=warm, gradient=gradient)
         return self._checked(got, gradient)
 

@@ -1,6 +1,6 @@
 """What a checkpoint holds must be possible for the problem at hand: shapes, feasible points, phases that can follow.
 
-A file that was damaged or made by hand could otherwise end a run with an answer that is not in its set.
+A file that was damaged or written by hand could otherwise end a run with an answer that is not in its set.
 """
 
 from collections.abc import Iterator

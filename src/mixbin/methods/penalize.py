@@ -88,7 +88,7 @@ def relax_and_penalize(
         Each is called with an ``Event`` after every step; ``event.stop()`` ends the run cleanly. One with a ``close`` method
         has it called when the run ends.
     checkpoint : path, optional
-        Where the run is kept, so that the same call goes on from there after an interruption, or gives the finished result at
+        The file that keeps the run, so that the same call goes on after an interruption, or returns the finished result at
         once. A file of another problem, other settings or another version is refused. Needs a ``seed``.
     checkpoint_every : float
         Seconds between two writes, at least; 0 writes after every step. Writing never takes more than about 4 % of the time.
@@ -96,7 +96,7 @@ def relax_and_penalize(
     Returns
     -------
     Result
-        Status BINARY when the penalty made theta binary, REPAIRED when a limit ended the run before, STOPPED by a callback.
+        Status BINARY if the penalty made theta binary, REPAIRED if a limit ended the run before that, STOPPED if a callback did.
     """
     checked = CheckedProblem(problem)
     settings = check_settings(

@@ -127,7 +127,7 @@ def _untried(moves: Iterator[Moves], skip: int) -> Iterator[Moves]:
 
 
 def _try_together(objective: Objective, state: PolishState, moves: Iterator[Moves]) -> PolishState:
-    """Many moves evaluated in one call; all that improve and do not touch each other are made at once, halved on failure."""
+    """Evaluate many moves in one call; make all that improve and touch no common entry, half as many if that fails."""
     batches, count = [], 0
     for batch in moves:
         batches.append(batch)
@@ -156,7 +156,7 @@ def _try_together(objective: Objective, state: PolishState, moves: Iterator[Move
 
 
 def _search(objective: Objective, state: PolishState) -> PolishState:
-    """Moves made by the problem's own search, until it finds no more."""
+    """One call of the problem's own search."""
     got = objective.improve(state.theta.astype(np.float64), state.lam, state.warm)
     state = replace(state, spent=state.spent + 1)
     moved = not np.array_equal(got.theta, state.theta)

@@ -51,7 +51,7 @@ class Run:
         self.objective = Objective(problem, settings.penalty, may_evaluate=self._may_evaluate)
 
     def finish(self) -> Result:
-        """Advance to the end, from the checkpoint where there is one."""
+        """Advance to the end, from the checkpoint if the run has one."""
         settings = self.settings
         try:
             if settings.checkpoint is None:
@@ -105,7 +105,7 @@ class Run:
                         raise OutOfEvaluations
                     phases[self.at.phase]()
                 except OutOfEvaluations:
-                    # What is on disk stays as it was before the cut, so that a later call with more time goes on from there.
+                    # The file keeps the state before the cut, so that a later call with more time goes on from that state.
                     cut = cut or self.journal.stopped or self._out_of_time()
                     if cut and checkpoint is not None:
                         checkpoint.save(whole)
@@ -320,7 +320,7 @@ class Run:
         at.phase = "fix" if theta.dtype == np.bool_ else "cold"
 
     def _fix(self) -> None:
-        """Begin the search for lam at the binary theta, where there is a lam to search for."""
+        """Begin the search for lam at the binary theta, if the problem has a lam."""
         at = self.at
         assert at.state is not None
         at.inner = 0
@@ -385,7 +385,7 @@ class Run:
         return proven_gap(bound_below(self.at.lower_bound, polish.value), polish.value) < self.settings.gap_tol
 
     def _cold(self) -> None:
-        """The reported value, from an evaluation without warm state; then the next start."""
+        """Evaluate the answer without warm state, which gives the reported value; then the next start."""
         at, settings = self.at, self.settings
         assert at.state is not None
         assert at.answer is not None

@@ -24,7 +24,7 @@ INNER_STEPS = 20
 RELAX_STEPS = 50
 """Before the penalty: the path back to binary points makes up for a rough beginning, and polish for the rest."""
 ROUND_STEPS, UNLIMITED_STEPS = 1_000, 10**9
-"""Where rounding follows, the relaxed solution is all there is."""
+"""Steps before rounding, which nothing follows that could make up for a rough solution; and without a limit."""
 MANY_STARTS, FEW_ENTRIES = 8, 2_000
 """``starts="auto"``: this many starts if theta has at most this many entries, else 1, unless the problem prefers a number."""
 POLISH_FEW, POLISH_MANY = 2_000, 200
@@ -292,7 +292,7 @@ def _checkpoint(checkpoint: object, solver: Solver[Any], seed: object) -> str | 
 
 
 def _seed(seed: object) -> int:
-    """One whole number from which each start's generator is made, so that a run without a seed can be repeated too."""
+    """The whole number that seeds each start's generator, so that a run without a seed can be repeated, too."""
     if seed is not None and not isinstance(seed, np.random.Generator):
         return check.whole("seed", seed, low=0, remedy="pass None, a seed such as 0, or a numpy Generator")
     return int(check.generator("seed", seed).integers(2**63))
