@@ -218,9 +218,11 @@ class Run:
         if self.settings.rounding is not None:
             self._ask_for_bound(state.theta, self.at.relaxed.lam)
 
-    def _ask_for_bound(self, theta: Floats, lam: Floats) -> None:
+    def _ask_for_bound(self, theta: NDArray[Any], lam: Floats) -> None:
         """Keep the largest lower bound: each holds for all answers, whatever the point that it was asked for at."""
-        self.at.lower_bound = max(self.at.lower_bound, self.problem.lower_bound(theta, lam))
+        if self.problem.offers.bound is not None:
+            bound = self.problem.lower_bound(theta.astype(np.float64, copy=False), lam)
+            self.at.lower_bound = max(self.at.lower_bound, bound)
 
     def _begin_penalty(self, state: State) -> None:
         epsilon0 = self.settings.epsilon0
@@ -361,7 +363,7 @@ class Run:
         self.problem.where = f"start {at.start}, polish"
         at.polish = begin_polish(self.objective, at.answer, at.state.lam, at.state.warm, spent)
         if settings.gap_tol:
-            self._ask_for_bound(at.answer.astype(np.float64), self.problem.lam_set.decode(at.state.lam))
+            self._ask_for_bound(at.answer, self.problem.lam_set.decode(at.state.lam))
         at.phase, at.inner = "polish", 0
 
     def _polish(self) -> None:
@@ -396,7 +398,7 @@ class Run:
         by_relaxed = at.relaxed is not None and settings.rounding in (None, "simple")
         rank = at.relaxed.value if by_relaxed and at.relaxed is not None else got.value
         if certifiable:
-            self._ask_for_bound(at.answer.astype(np.float64), lam)
+            self._ask_for_bound(at.answer, lam)
             bound_below(self.at.lower_bound, got.value)  # a wrong bound ends the run here, not after all starts
         if at.best is None or rank < at.best.rank:
             grad = got.grad_theta if np.isfinite(got.value) else None
