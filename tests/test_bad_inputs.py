@@ -44,6 +44,7 @@ PENALIZE = {
     "max_outer": ["many", 0, -3, 2.5, NAN, INF, None, True],
     "relax_first": ["yes", 1, None],
     "polish": ["well", 0, -1, 2.5, NAN, None],
+    "gap_tol": [*NUMBERS, -0.1],
 }
 ROUND = {"rounding": ["floor", 3, True, ["top-k"]]}
 

@@ -189,6 +189,44 @@ def test_three_sentences(certificate):
     assert "not a bound" in text or "no bound" in text or "no relaxed" in text
 
 
+@pytest.mark.parametrize(
+    ("value", "bound", "gap", "sentence"),
+    [
+        (2.0, 1.996, 0.002, "No answer can be more than 0.2 % better."),
+        (2.0, 1.9959, 0.00205, "No answer can be more than 0.21 % better."),
+        (2.0, 1.0, 0.5, "No answer can be more than 50 % better."),
+        (-2.0, -2.3, 0.15, "No answer can be more than 15 % better."),
+        (-2.0, -50.0, 24.0, "No answer can be more than 2,400 % better."),
+        (3.0, 3.0, 0.0, "No answer is better."),
+        (3.0, 3.1, 0.0, "No answer is better."),
+    ],
+)
+def test_the_gap_in_numbers_and_words(value, bound, gap, sentence):
+    certificate = mb.Certificate(0.5, relaxed_gap=0.25, value=value, lower_bound=bound)
+    assert certificate.gap == pytest.approx(gap, rel=1e-12)
+    assert str(certificate).endswith(f"Its value is 0.25 above that of the relaxed problem it came from. {sentence}")
+    assert "convex" not in str(certificate)
+
+
+@pytest.mark.parametrize(
+    ("value", "bound"),
+    [
+        *((value, bound) for value in (2.0, -2.0) for bound in (np.nan, -np.inf, np.inf, 0.0, 1e-10, -1e-10)),
+        (0.0, 0.0),
+        (0.0, -1.0),
+        (np.nan, 1.0),
+        (np.inf, 1.0),
+        (1e-320, -1.0),
+        (1e308, -1e308),
+    ],
+)
+def test_bounds_of_which_nothing_is_claimed(value, bound):
+    certificate = mb.Certificate(0.5, relaxed_gap=0.25, value=value, lower_bound=bound)
+    assert np.isnan(certificate.gap)
+    assert str(certificate).endswith("it came from (no bound, since the problem is not convex).")
+    assert "nan" not in str(certificate)
+
+
 def test_baselines_are_certified_too_where_feasible():
     problem = quadratic(mb.Budget(10, 3), 0, "convex")
     assert mb.relax_and_round(problem, seed=0).certificate.epsilon_star > 0

@@ -25,7 +25,7 @@ def test_save_and_load_round_trip(result, tmp_path):
     assert back.theta.dtype == np.bool_
     np.testing.assert_array_equal(back.lam, result.lam)
     np.testing.assert_array_equal(back.relaxed.theta, result.relaxed.theta)
-    for name in ("value", "status", "message", "n_evaluations", "seed", "violation"):
+    for name in ("value", "status", "message", "n_evaluations", "seed", "violation", "settings"):
         assert getattr(back, name) == getattr(result, name)
     assert back.relaxed.value == result.relaxed.value
     assert back.trace.to_frame().equals(result.trace.to_frame())
@@ -121,6 +121,15 @@ def test_notebooks_show_a_short_table(result):
     assert shown["lam"] == np.array2string(result.lam, precision=4)
     assert shown["what happened"] == result.message
     assert shown["certificate"] == str(result.certificate)
+    short = f"inner_steps 20, starts 2, polish 2000, seed {result.seed}"
+    assert shown["settings"] == f"relax_and_penalize, solver {mb.SpectralGradient()!r}, {short}"
+
+
+def test_notebooks_mark_what_the_problem_prefers(result):
+    problem = quadratic(mb.Budget(12, 4), 0)
+    problem.preferred_settings = {"starts": 1}
+    text = mb.relax_and_penalize(problem, seed=0)._repr_html_()
+    assert "starts 1 (the problem&#x27;s preference), polish" in text
 
 
 def test_notebooks_show_a_message_as_text():

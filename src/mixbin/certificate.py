@@ -1,19 +1,22 @@
 """What can be said about a binary point (docs/maths.md, "Certificates of a binary point"), and no more than was checked."""
 
 from dataclasses import dataclass
-from math import inf, isfinite, isnan, nan
+from math import ceil, floor, inf, isfinite, isnan, log10, nan
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mixbin import _validate as check
-from mixbin.problem import FALL, CheckedProblem, FastMoves, Floats, Indices, LocalSearch, Problem
+from mixbin.errors import InvalidInput
+from mixbin.problem import FALL, CheckedProblem, Floats, Indices, Problem
 from mixbin.sets import BinarySet
 
 ALL_MOVES = 10_000
-"""So many single moves are all tried; of more, a sample of this size."""
+"""Up to this number of single moves, all are tried; of more, a sample of this size."""
 AT_ONCE = 32
 """How many moves a sample takes from one random draw of entries."""
+ROUNDING = 1e-9
+"""A value and a bound that differ by less than this share of the value are equal, up to rounding."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,10 @@ class Certificate:
         The change of G by the best of them: negative is an improvement that is left; NaN when none was tried.
     relaxed_gap : float
         The value minus that of the relaxed stage, NaN without one. G is not convex, so this is a comparison, not a bound.
+    value : float
+        G at the point; NaN where it was not noted.
+    lower_bound : float
+        What G does not fall below at any binary point, by the problem's ``lower_bound``; NaN without one.
     """
 
     epsilon_star: float
@@ -47,6 +54,17 @@ class Certificate:
     moves_total: int = 0
     best_change: float = nan
     relaxed_gap: float = nan
+    value: float = nan
+    lower_bound: float = nan
+
+    @property
+    def gap(self) -> float:
+        """How much better than this any answer can be at most, as a share of the value; NaN where nothing is claimed.
+
+        Nothing is claimed without a lower bound, and where the bound is 0 up to rounding: that a loss cannot be negative is no
+        news.
+        """
+        return proven_gap(self.lower_bound, self.value)
 
     @property
     def one_move_optimal(self) -> bool | None:
@@ -66,7 +84,10 @@ class Certificate:
         return "consistent" if self.epsilon * self.lipschitz < 1 - 2 * self.distance else "violated"
 
     def __str__(self) -> str:
-        return " ".join((self._moves_sentence(), self._penalty_sentence(), self._relaxed_sentence()))
+        sentences = [self._moves_sentence(), self._penalty_sentence(), self._relaxed_sentence()]
+        if not isnan(self.gap):
+            sentences.append(self._bound_sentence())
+        return " ".join(sentences)
 
     def _moves_sentence(self) -> str:
         if self.moves_total == 0:
@@ -96,17 +117,22 @@ class Certificate:
     def _relaxed_sentence(self) -> str:
         if isnan(self.relaxed_gap):
             return "There is no relaxed solution to compare it with."
+        bound = " (no bound, since the problem is not convex)" if isnan(self.gap) else ""
         if self.relaxed_gap == 0:
-            return "Its value equals that of the relaxed problem it came from (no bound, since the problem is not convex)."
+            return f"Its value equals that of the relaxed problem it came from{bound}."
         side = "above" if self.relaxed_gap > 0 else "below"
-        gap = f"{abs(self.relaxed_gap):.3g} {side}"
-        return f"Its value is {gap} that of the relaxed problem it came from (no bound, since the problem is not convex)."
+        return f"Its value is {abs(self.relaxed_gap):.3g} {side} that of the relaxed problem it came from{bound}."
+
+    def _bound_sentence(self) -> str:
+        if self.gap == 0:
+            return "No answer is better."
+        return f"No answer can be more than {_rounded_up(100 * self.gap)} % better."
 
 
 def certify(
     problem: Problem, theta: ArrayLike, lam: ArrayLike | None = None, *, max_moves: int = ALL_MOVES, seed: int = 0
 ) -> Certificate:
-    """Certify a binary point on its own: eps* from its gradient, and single moves by exact evaluation.
+    """Certify a binary point on its own: eps* from its gradient, single moves by exact evaluation, the problem's lower bound.
 
     Parameters
     ----------
@@ -123,6 +149,7 @@ def certify(
         Draws the sample.
     """
     checked = CheckedProblem(problem)
+    checked.where = "certify"
     theta_set = checked.theta_set
     point = check.array("theta", theta, shape=theta_set.shape)
     if not np.all((point == 0) | (point == 1)):
@@ -138,7 +165,7 @@ def certify(
     if not isfinite(got.value):
         raise check.fail("theta", theta, f"a point of finite value, not {got.value}", "there is nothing to certify")
     tried = total = theta_set.n_moves(point)
-    best = checked.best_move(point, at) if isinstance(problem, LocalSearch) and total and max_moves else None
+    best = checked.best_move(point, at) if checked.offers.search is not None and total and max_moves else None
     if best is not None:
         change = best[2] - got.value
     else:
@@ -146,7 +173,44 @@ def certify(
         tried, change = off.size, _best_value(checked, point, at, off, on) - got.value if off.size else nan
     epsilon_star = theta_set.epsilon_star(point, got.grad_theta)
     change = without_rounding(change, got.value)
-    return Certificate(epsilon_star=epsilon_star, moves_tried=tried, moves_total=total, best_change=change)
+    # The bound holds for every lam of the set, not for one outside.
+    bound = checked.lower_bound(point, at) if checked.lam_set.contains(at) else -inf
+    return Certificate(
+        epsilon_star=epsilon_star,
+        moves_tried=tried,
+        moves_total=total,
+        best_change=change,
+        value=got.value,
+        lower_bound=bound_below(bound, got.value),
+    )
+
+
+def bound_below(bound: float, value: float) -> float:
+    """A problem's lower bound as a certificate keeps it: NaN for none, and the value where only rounding lifts it above."""
+    if not isfinite(bound):
+        return nan
+    if bound > value + ROUNDING * abs(value):
+        raise InvalidInput(
+            f"the problem's lower_bound is wrong: it must not exceed the value of any answer, got {bound:.10g} where one has "
+            f"{value:.10g}; return a number that no binary theta falls below with any lam, or -inf where none is known"
+        )
+    return min(bound, value)
+
+
+def proven_gap(bound: float, value: float) -> float:
+    """(value - bound) / |value|; NaN without a bound, and if the bound is 0 up to rounding."""
+    if not isfinite(bound) or not isfinite(value) or value == 0 or abs(bound) <= ROUNDING * abs(value):
+        return nan
+    gap = max(value - bound, 0.0) / abs(value)
+    return gap if isfinite(gap) else nan
+
+
+def _rounded_up(number: float) -> str:
+    """A number above 0 with two digits, never less than it is."""
+    if number >= 10:
+        return f"{ceil(number - ROUNDING):,}"
+    unit = 10.0 ** (floor(log10(number)) - 1)
+    return f"{ceil(number / unit - ROUNDING) * unit:.2g}"
 
 
 def without_rounding(change: float, value: float) -> float:
@@ -174,7 +238,7 @@ def _some_moves(theta_set: BinarySet, theta: Floats, total: int, most: int, rng:
 
 def _best_value(problem: CheckedProblem, theta: Floats, lam: Floats, off: Indices, on: Indices) -> float:
     """The lowest G after one of these moves, by exact evaluation."""
-    if isinstance(problem.problem, FastMoves):
+    if problem.offers.moves is not None:
         return float(problem.evaluate_moves(theta, lam, off, on).min())
     best = inf
     for i, j in zip(off, on, strict=True):

@@ -19,8 +19,10 @@ from mixbin.problem import Floats
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMATS = (1, 2)
-"""The versions of its file that ``Result.load`` reads; ``save`` writes the last."""
+FORMATS = (1, 2, 3)
+"""The versions of its file that ``Result.load`` reads; ``save`` writes the last. Before version 3 a file has no settings."""
+SHORT_SETTINGS = ("solver", "inner_steps", "starts", "polish", "seed")
+"""The settings in the table for notebooks."""
 
 
 class Status(StrEnum):
@@ -136,7 +138,7 @@ class Result:
     message : str
         What happened, in a sentence.
     n_evaluations : int
-        Evaluations of G, over all starts.
+        Evaluations of G, over all starts; a problem's own search counts as many as its work is worth.
     relaxed : Relaxed or None
         The unpenalised stage of the start that won.
     certificate : Certificate or None
@@ -144,8 +146,11 @@ class Result:
     violation : float
         By how much theta misses its set; positive only with status INFEASIBLE.
     seed : int
-        What reproduces the run, also where none was given.
+        What reproduces the run, also if the caller gave none.
     trace : Trace
+    settings : dict
+        The settings that the method used, as plain numbers and texts (solver and penalty by their repr); ``preferred`` lists
+        those that came from the problem's ``preferred_settings``. Empty for results of earlier versions.
     """
 
     theta: NDArray[Any]
@@ -159,6 +164,7 @@ class Result:
     violation: float = 0.0
     seed: int = 0
     trace: Trace = field(default_factory=Trace)
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def n_selected(self) -> int:
@@ -178,6 +184,7 @@ class Result:
             "seed": self.seed,
             "relaxed": None if self.relaxed is None else self.relaxed.value,
             "certificate": None if self.certificate is None else asdict(self.certificate),
+            "settings": dict(self.settings),
         }
         arrays = {"theta": self.theta, "lam": self.lam}
         if self.relaxed is not None:
@@ -203,7 +210,7 @@ class Result:
         relaxed = None if value is None else Relaxed(arrays["relaxed_theta"], arrays["relaxed_lam"], value)
         if relaxed is not None and (relaxed.theta.shape, relaxed.lam.shape) != (theta.shape, lam.shape):
             raise ValueError("the relaxed point has another shape than the answer")
-        made = cls(
+        result = cls(
             theta=theta,
             lam=lam,
             value=header["value"],
@@ -215,14 +222,15 @@ class Result:
             violation=header["violation"],
             seed=header["seed"],
             trace=Trace.checked(columns),
+            settings=_checked_settings(header["settings"]) if header["format"] >= 3 else {},
         )
-        for part in (made, relaxed, made.certificate):
+        for part in (result, relaxed, result.certificate):
             for name, hint in get_type_hints(type(part)).items() if part is not None else ():
                 if not conforms(getattr(part, name), hint):
                     raise ValueError(f"{name} is not what it must be")
         if theta.dtype not in (np.bool_, np.float64):
             raise ValueError(f"theta has dtype {theta.dtype}")
-        return made
+        return result
 
     def _repr_html_(self) -> str:
         """A short table, for notebooks."""
@@ -237,9 +245,21 @@ class Result:
         facts |= {"evaluations": f"{self.n_evaluations:,}", "what happened": self.message}
         if self.certificate is not None:
             facts["certificate"] = str(self.certificate)
+        if self.settings:
+            facts["settings"] = self._short_settings()
         cell = '<td style="text-align: left; white-space: normal; max-width: 45em">'
         rows = (f'<tr><th style="text-align: left">{name}</th>{cell}{escape(text)}</td></tr>' for name, text in facts.items())
         return f"<table><caption>mixbin result</caption><tbody>{''.join(rows)}</tbody></table>"
+
+    def _short_settings(self) -> str:
+        """The most important settings in one line, those of the problem's choice marked."""
+        preferred = self.settings.get("preferred", ())
+        shown = [
+            f"{name} {self.settings[name]}" + (" (the problem's preference)" if name in preferred else "")
+            for name in SHORT_SETTINGS
+            if name in self.settings
+        ]
+        return ", ".join([str(self.settings.get("method", "")), *shown])
 
     def __repr__(self) -> str:
         lines = [
@@ -253,3 +273,16 @@ class Result:
             lines.append(f"  relaxed value {self.relaxed.value:.6g}")
         lines.append(f"  {self.message}")
         return "\n".join(lines)
+
+
+def _checked_settings(read: object) -> dict[str, Any]:
+    """Settings from a file: names with numbers, texts, truth values, nothing, or lists of numbers and texts."""
+    if not isinstance(read, dict):
+        raise ValueError("the settings are not what they must be")
+    for name, value in read.items():
+        for item in value if isinstance(value, list) else [value]:
+            if item is not None and not isinstance(item, (bool, int, float, str)):
+                raise ValueError(f"the setting {name[:60]!r} is not what it must be")
+        if name == "preferred" and not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
+            raise ValueError("the preferred settings are not what they must be")
+    return read

@@ -1,6 +1,7 @@
 """Damaged results and checkpoints: each loads to the same content, or is refused by one of our errors."""
 
 import io
+import json
 import os
 import zipfile
 from contextlib import nullcontext
@@ -190,15 +191,66 @@ def test_nothing_is_unpickled(originals, tmp_path, monkeypatch):
     assert not (tmp_path / "unpickled").exists()
 
 
-def test_results_of_the_first_format_still_load(originals, tmp_path):
-    """They do not list their arrays."""
+def rewritten(parts, change):
+    """The archive with its header changed as a dictionary."""
+    header = json.loads(bytes(np.load(io.BytesIO(parts["header.npy"]))))
+    change(header)
+    return zipped((parts | {"header.npy": npy(np.frombuffer(json.dumps(header).encode(), dtype=np.uint8))}).items())
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_results_of_earlier_formats_still_load(number, originals, tmp_path):
+    """The first does not list its arrays, neither has settings or a lower bound."""
     path = tmp_path / "result"
-    parts = members(originals["result"])
-    text = bytes(np.load(io.BytesIO(parts["header.npy"]))).decode()
-    start = text.index(', "arrays": ')
-    old = text[:start].replace('"format": 2', '"format": 1') + "}"
-    parts["header.npy"] = npy(np.frombuffer(old.encode(), dtype=np.uint8))
-    path.write_bytes(zipped(parts.items()))
+
+    def older(header):
+        header["format"] = number
+        del header["settings"], header["certificate"]["lower_bound"], header["certificate"]["value"]
+        if number == 1:
+            del header["arrays"]
+
+    path.write_bytes(rewritten(members(originals["result"]), older))
     loaded = mb.Result.load(path)
+    assert loaded.settings == {}
+    assert np.isnan(loaded.certificate.lower_bound)
     path.write_bytes(originals["result"])
-    assert loaded.trace.to_frame().equals(mb.Result.load(path).trace.to_frame())
+    whole = mb.Result.load(path)
+    assert loaded.trace.to_frame().equals(whole.trace.to_frame())
+    assert whole.settings["method"] == "relax_and_penalize"
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        None,
+        3,
+        "starts",
+        [],
+        [["starts", 1]],
+        {"starts": {}},
+        {"starts": [[1]]},
+        {"a": [{}]},
+        {"preferred": 3},
+        {"preferred": [1]},
+    ],
+    ids=str,
+)
+def test_settings_that_no_run_has(settings, originals, tmp_path):
+    path = tmp_path / "result"
+    path.write_bytes(rewritten(members(originals["result"]), lambda header: header.update(settings=settings)))
+    with pytest.raises(mb.InvalidInput, match="is not a saved mixbin result, or is damaged"):
+        mb.Result.load(path)
+
+
+def test_settings_cannot_be_left_out(originals, tmp_path):
+    path = tmp_path / "result"
+    path.write_bytes(rewritten(members(originals["result"]), lambda header: header.pop("settings")))
+    with pytest.raises(mb.InvalidInput, match="is not a saved mixbin result, or is damaged"):
+        mb.Result.load(path)
+
+
+def test_settings_are_shown_as_text(originals, tmp_path):
+    path = tmp_path / "result"
+    hostile = {"method": "<script>", "solver": "<b>" * 3, "preferred": ["<i>"], "starts": None}
+    path.write_bytes(rewritten(members(originals["result"]), lambda header: header.update(settings=hostile)))
+    assert "<script>" not in mb.Result.load(path)._repr_html_()

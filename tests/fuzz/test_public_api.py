@@ -469,6 +469,7 @@ PENALIZE = SHARED | {
     "max_outer": st.sampled_from([1, 2, 30]),
     "relax_first": st.booleans(),
     "polish": st.one_of(st.booleans(), st.integers(1, 30)),
+    "gap_tol": st.one_of(st.just(0.0), st.floats(0.0, 2.0)),
 }
 ROUND = SHARED | {"rounding": st.sampled_from(["top-k", "simple", None])}
 

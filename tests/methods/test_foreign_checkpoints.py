@@ -128,6 +128,14 @@ def _negative_count(header, arrays):
     header["state"]["value"]["start"] = -1
 
 
+def _no_bound(header, arrays):
+    header["state"]["value"]["lower_bound"] = float("nan")
+
+
+def _infinite_bound(header, arrays):
+    header["state"]["value"]["lower_bound"] = float("inf")
+
+
 IMPOSSIBLE = {
     _infeasible: "answer is not in Knapsack",
     _other_shape: r"answer has shape \(4,\)",
@@ -136,6 +144,8 @@ IMPOSSIBLE = {
     _no_phase: "phase 'sleep'",
     _no_answer: "in the phase 'cold' without 'state'",
     _negative_count: "its counts are",
+    _no_bound: "its lower bound is nan",
+    _infinite_bound: "its lower bound is inf",
 }
 
 

@@ -137,7 +137,8 @@ def test_improve_ends_where_no_exchange_lowers_the_loss(targets, small, duplicat
     problem, theta = make_problem(targets, budget=20, seed=seed, m=80, duplicates=duplicates)
     value, tried, calls = problem.evaluate(theta, NO_LAM).value, 0, 0
     while not tried:
-        chosen, tried, change = problem.improve(theta, NO_LAM)
+        chosen, tried, change, cost = problem.improve(theta, NO_LAM)
+        assert cost >= 1
         after = problem.evaluate(chosen.astype(float), NO_LAM).value
         assert after < value or np.array_equal(chosen, theta)
         assert chosen.sum() == 20

@@ -112,6 +112,15 @@ class BlockRows:
             out[order] = np.concatenate(found)
         return out
 
+    def moment_work(self, v: Floats) -> int:
+        """The multiply-adds of ``moments``: the rows with weight, against each other's columns and summed."""
+        columns = len(self.centre)
+        return int(np.count_nonzero(v)) * columns * (columns + 1)
+
+    def image_work(self, thin: int) -> int:
+        """The multiply-adds of ``images`` for so many rows of ``thin``: every number of every row."""
+        return thin * self.n_rows * len(self.centre)
+
     def _map(self, function: Function, *arguments: Any) -> Iterator[Any]:
         return self.executor.map(function, [arguments] * len(self.ends))
 

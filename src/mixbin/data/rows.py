@@ -54,6 +54,12 @@ class RowStore(Protocol):
     def take(self, rows: Indices, mean: Floats) -> Floats:
         """Zhat of these rows."""
 
+    def moment_work(self, v: Floats) -> int:
+        """The multiply-adds of ``moments``."""
+
+    def image_work(self, thin: int) -> int:
+        """The multiply-adds of ``images`` for so many rows of ``thin``."""
+
     def digest(self) -> str:
         """A text by which a checkpoint recognises the data."""
 
@@ -74,6 +80,10 @@ class FetchedRows:
     def take(self, rows: Indices, mean: Floats) -> Floats:
         """Zhat of these rows."""
         return np.asarray(self._zhat[rows] + (self._mean - mean))
+
+    def image_work(self, thin: int) -> int:
+        """The multiply-adds of ``images`` for so many rows of ``thin``."""
+        return thin * self._zhat.size
 
 
 class RowsInMemory(ABC):
@@ -183,6 +193,15 @@ class DenseRows(RowsInMemory):
         """Zhat of these rows."""
         return np.asarray(self._Z[rows] - mean)
 
+    def moment_work(self, v: Floats) -> int:
+        """The rows with weight, against each other's columns and summed."""
+        columns = int(self._Z.shape[1])
+        return int(np.count_nonzero(v)) * columns * (columns + 1)
+
+    def image_work(self, thin: int) -> int:
+        """Every number of every row."""
+        return thin * self._Z.size
+
     def digest(self) -> str:
         """A hash of the data."""
         return digest(self._Z, self.centre)
@@ -221,6 +240,16 @@ class SparseRows(RowsInMemory):
     def take(self, rows: Indices, mean: Floats) -> Floats:
         """Zhat of these rows."""
         return np.asarray(np.hstack([self._X[rows].toarray(), self._y[rows]]) - mean)
+
+    def moment_work(self, v: Floats) -> int:
+        """The stored entries of the rows with weight, against each other and summed."""
+        columns = np.diff(self._X.indptr)[v != 0].astype(np.int64) + self._y.shape[1]
+        return int((columns * (columns + 1)).sum())
+
+    def image_work(self, thin: int) -> int:
+        """Every stored entry of every row."""
+        stored: int = self._X.nnz + self._y.size
+        return thin * stored
 
     def digest(self) -> str:
         """A hash of the data."""

@@ -17,11 +17,11 @@ LARGEST = 2**20
 def enumerate_binary(problem: Problem) -> Result:
     """The best of all binary points of the set, ties to the first; refuses sets of more than 2**20 points.
 
-    Where the problem has a lam it is minimised at every point from the middle of its box, so the answer is exact in theta and
-    as good in lam as a local search (exact where G is unimodal in lam).
+    If the problem has a lam, a local search minimises over lam at every point, from the middle of the box. So the answer is exact
+    in theta, and in lam if G is unimodal in lam.
     """
     checked = CheckedProblem(problem)
-    # Of a larger set even the count takes long.
+    # Counting the points of a larger set takes long itself.
     count = checked.theta_set.cardinality() if checked.theta_set.size <= LARGEST else float("inf")
     if count > LARGEST:
         raise InvalidInput(f"problem must have at most {LARGEST} binary points, got more; use relax_and_penalize instead")
@@ -40,7 +40,8 @@ def enumerate_binary(problem: Problem) -> Result:
         if checked.lam_set.size == 0
         else f"the best of {count} binary points, lam by local search"
     )
-    return Result(theta.astype(np.bool_), lam, value, Status.BINARY, message, checked.n_evaluations)
+    settings = {"method": "enumerate_binary"}
+    return Result(theta.astype(np.bool_), lam, value, Status.BINARY, message, checked.n_evaluations, settings=settings)
 
 
 def _best_lam(problem: CheckedProblem, theta: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""What a run tells: rows of the trace, events for callbacks, lines of the log."""
+"""What a run reports: rows of the trace, events for callbacks, lines of the log."""
 
 import logging
 import time
@@ -15,7 +15,7 @@ log = logging.getLogger("mixbin")
 
 
 class Journal:
-    """Keeps the clock, writes the trace, and passes on the wish to stop."""
+    """Keeps the clock, writes the trace, and passes on a callback's wish to stop."""
 
     def __init__(self, problem: CheckedProblem, settings: Settings) -> None:
         self.problem, self.callbacks, self.starts = problem, settings.callbacks, settings.starts
@@ -23,7 +23,7 @@ class Journal:
         self.stopped = False
 
     def resume(self, at: Progress) -> None:
-        """Go on from a checkpoint: the clock too."""
+        """Go on from a checkpoint, with its clock."""
         self.began = time.perf_counter() - at.seconds
         log.info("resumed in the %s phase of start %d after %d evaluations", at.phase, at.start, self.problem.n_evaluations)
 
@@ -36,7 +36,7 @@ class Journal:
         self.stopped = True
 
     def close(self) -> None:
-        """Tell the callbacks that want to know that the run has ended."""
+        """Call ``close`` of the callbacks that have it: the run has ended."""
         for callback in self.callbacks:
             end = getattr(callback, "close", None)
             if callable(end):
@@ -61,7 +61,7 @@ class Journal:
             log.info("%s: eps %.3g, G %.8g, distance %.3g", place, at.epsilon, row["G"], distance)
         at.trace.append(**row)
         if self.callbacks:
-            self._tell(at, theta, lam, row["G"], "outer" if outer else "step")
+            self._notify(at, theta, lam, row["G"], "outer" if outer else "step")
         return distance
 
     def _common(self, at: Progress) -> dict[str, Any]:
@@ -74,7 +74,7 @@ class Journal:
         phi = 0.0 if at.phase == "lam" else at.state.phi
         return row | {"G": at.state.value, "phi": phi, "step": at.state.step, **at.state.info}
 
-    def _tell(self, at: Progress, theta: Floats, lam: Floats, value: float, kind: str) -> None:
+    def _notify(self, at: Progress, theta: Floats, lam: Floats, value: float, kind: str) -> None:
         event = Event(
             kind=kind,
             phase=at.phase,

@@ -1,6 +1,6 @@
 """What a checkpoint holds must be possible for the problem at hand: shapes, feasible points, phases that can follow.
 
-A file that was damaged or made by hand could otherwise end a run with an answer that is not in its set.
+A file that was damaged or written by hand could otherwise end a run with an answer that is not in its set.
 """
 
 from collections.abc import Iterator
@@ -30,27 +30,29 @@ NEEDS = {
 """The phases, and the parts of ``Progress`` that each works on."""
 
 
-def check_loaded(at: Progress, problem: CheckedProblem, told: Settings) -> None:
+def check_loaded(at: Progress, problem: CheckedProblem, settings: Settings) -> None:
     """Refuse a state that no run of this problem could have left."""
-    for wrong in _wrong(at, problem.theta_set, problem.lam_set, told):
+    for fault in _faults(at, problem.theta_set, problem.lam_set, settings):
         raise CheckpointMismatch(
-            f"checkpoint {told.checkpoint!r} does not fit this problem: {wrong}; "
+            f"checkpoint {settings.checkpoint!r} does not fit this problem: {fault}; "
             "give this run another file, or delete that one to start afresh"
         )
 
 
-def _wrong(at: Progress, theta_set: BinarySet, lam_set: Box, told: Settings) -> Iterator[str]:
-    """What is wrong with the state, the first thing first."""
+def _faults(at: Progress, theta_set: BinarySet, lam_set: Box, settings: Settings) -> Iterator[str]:
+    """What makes the state impossible, the most basic fault first."""
     if at.phase not in NEEDS:
-        yield f"it is in the phase {at.phase[:40]!r}, which there is not"
+        yield f"it is in the phase {at.phase[:40]!r}, which no run has"
     for part in NEEDS[at.phase]:
         if getattr(at, part) is None:
             yield f"it is in the phase {at.phase!r} without {part!r}"
     counts = (at.start, at.outer, at.inner, at.draws, at.n_full, at.n_term_evaluations, at.n_rows)
-    if min(counts) < 0 or at.start > told.starts or at.n_rows > len(at.trace):
+    if min(counts) < 0 or at.start > settings.starts or at.n_rows > len(at.trace):
         yield f"its counts are {counts}"
     if not at.epsilon > 0:
         yield f"its eps is {at.epsilon}"
+    if not at.lower_bound < np.inf:
+        yield f"its lower bound is {at.lower_bound}"
     if at.state is not None:
         shape = at.state.theta.shape
         fixed = at.answer is not None and shape == (0,)
@@ -85,7 +87,7 @@ def _point(name: str, theta: NDArray[Any], theta_set: BinarySet) -> Iterator[str
 
 
 def _answer(name: str, theta: NDArray[Any], status: Status, theta_set: BinarySet) -> Iterator[str]:
-    """Binary and feasible, unless it is said to be relaxed or infeasible."""
+    """Binary and feasible, unless its status is relaxed or infeasible."""
     if theta.dtype != np.bool_:
         yield from _point(name, theta, theta_set)
     elif theta.shape != theta_set.shape:

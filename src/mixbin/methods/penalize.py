@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mixbin.methods.run import Run
-from mixbin.methods.settings import settings
+from mixbin.methods.settings import check_settings
 from mixbin.penalties import Penalty
 from mixbin.problem import CheckedProblem, Problem
 from mixbin.progress import Callback
@@ -34,6 +34,7 @@ def relax_and_penalize(
     reoptimize_lam: bool = True,
     starts: int | str = "auto",
     polish: bool | int = True,
+    gap_tol: float = 0.0,
     seed: int | np.random.Generator | None = None,
     callbacks: Iterable[Callback] = (),
     checkpoint: str | os.PathLike[str] | None = None,
@@ -58,30 +59,36 @@ def relax_and_penalize(
     tol : float
         theta counts as binary when no entry is further than this from the nearest feasible binary point.
     inner_steps : int or sequence of int, optional
-        Solver steps per eps, at most; a sequence gives one number per eps, the last repeated. 20 by default, 5 where the problem
-        has a search of its own to polish with. The relaxed stage has 50, or the first number if that is larger.
+        Solver steps per eps, at most; a sequence gives one number per eps, the last repeated. By default what the problem
+        prefers (its ``preferred_settings``; not with ``polish=False``), else 20. The relaxed stage has 50, or the first number
+        if that is larger.
     max_outer : int
         Values of eps, at most; then the nearest feasible binary point is taken (status REPAIRED).
     max_evaluations, time_limit : optional
-        Limits over all starts, in evaluations of G (a quarter of them is left to polish) and in seconds.
+        Limits over all starts, in evaluations of G (a quarter of them is left to polish) and in seconds. A problem's own search
+        counts as many evaluations as its work is worth; one that cannot stop early may exceed the limit by its last call.
         ``time_limit`` makes a run depend on the clock.
     relax_first : bool
         Begin with the plain relaxation, without penalty.
     reoptimize_lam : bool
         At the end, minimise over lam at the binary theta.
     starts : int or "auto"
-        Runs from different first points, the best kept; "auto" is 8 when theta has at most 2,000 entries and the problem does
-        not suggest a start itself, else 1.
+        Runs from different first points, the best kept; "auto" is what the problem prefers (its ``preferred_settings``), else 8
+        if theta has at most 2,000 entries, else 1.
     polish : bool or int
         From the binary point go on by moves that lower the true value, until no single one does. A number is the evaluations it
-        may use per start; True is 2,000 when theta has at most 2,000 entries, else 200.
+        may use per start, where a call of the problem's own search counts as one; True is 2,000 if theta has at most 2,000
+        entries, else 200.
+    gap_tol : float
+        If the problem has a lower bound: polish ends as soon as no answer can be better by this share of the value, such as
+        0.01. With 0 it goes on until no single move improves the answer.
     seed : int or Generator, optional
         Same seed, same bits.
     callbacks : sequence of functions
         Each is called with an ``Event`` after every step; ``event.stop()`` ends the run cleanly. One with a ``close`` method
         has it called when the run ends.
     checkpoint : path, optional
-        Where the run is kept, so that the same call goes on from there after an interruption, or gives the finished result at
+        The file that keeps the run, so that the same call goes on after an interruption, or returns the finished result at
         once. A file of another problem, other settings or another version is refused. Needs a ``seed``.
     checkpoint_every : float
         Seconds between two writes, at least; 0 writes after every step. Writing never takes more than about 4 % of the time.
@@ -89,10 +96,10 @@ def relax_and_penalize(
     Returns
     -------
     Result
-        Status BINARY when the penalty made theta binary, REPAIRED when a limit ended the run before, STOPPED by a callback.
+        Status BINARY if the penalty made theta binary, REPAIRED if a limit ended the run before that, STOPPED if a callback did.
     """
     checked = CheckedProblem(problem)
-    told = settings(
+    settings = check_settings(
         checked,
         rounding="penalise",
         theta0=theta0,
@@ -110,9 +117,10 @@ def relax_and_penalize(
         reoptimize_lam=reoptimize_lam,
         starts=starts,
         polish=polish,
+        gap_tol=gap_tol,
         seed=seed,
         callbacks=callbacks,
         checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
     )
-    return Run(checked, told).finish()
+    return Run(checked, settings).finish()

@@ -2,7 +2,7 @@
 
 First many moves at once, along the linear model: the vertex nearest to theta - t grad flips what promises most, and t is halved
 when the true value does not fall. Then single moves (flips, exchanges, row moves): by the problem's own search or many in one
-call where it offers that, else one by one in the order that the gradient promises. A move is accepted only when the true value
+call if it offers that, else one by one in the order that the gradient promises. A move is accepted only when the true value
 falls.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mixbin.problem import FALL, FastMoves, Floats, Indices, LocalSearch, Warm
+from mixbin.problem import FALL, Floats, Indices, Warm
 from mixbin.sets.base import Moves
 from mixbin.solvers import Objective
 from mixbin.solvers.base import LEAST
@@ -24,13 +24,13 @@ AT_ONCE = 32
 IN_ONE_CALL = 2**16
 """Single moves per pass, where the problem evaluates many in one call."""
 GROWTH = 4
-"""How many more moves are tried at once than the last time some were made."""
+"""Factor by which the batch may grow after a success."""
 NONE = np.empty(0, dtype=np.intp)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PolishState:
-    """A binary point and how far its moves have been looked through: what a checkpoint holds."""
+    """A binary point and how many of its moves have been tried: what a checkpoint holds."""
 
     theta: NDArray[np.bool_]
     lam: Floats
@@ -39,9 +39,9 @@ class PolishState:
     grad: Floats
     warm: Warm
     reach: int = REACH
-    """The large steps still to try; negative once single moves are looked through."""
+    """The large steps still to try; negative once polish tries single moves."""
     together: int = 2**30
-    """How many moves that improve are made at once, at most."""
+    """How many improving moves polish makes at once, at most."""
     tried: int = 0
     """Single moves of this theta that were evaluated."""
     best_change: float = np.inf
@@ -49,10 +49,10 @@ class PolishState:
     complete: bool = False
     """All single moves were evaluated and none lowers the value."""
     searched: bool = False
-    """The problem's own search has nothing more to say."""
+    """The problem's own search finds no more moves."""
     moved: bool = False
     spent: int = 0
-    """Evaluations used so far."""
+    """Evaluations so far; a call of the problem's own search counts as one, whatever its cost."""
 
 
 def begin_polish(objective: Objective, theta: NDArray[np.bool_], lam: Floats, warm: Warm | None, spent: int = 0) -> PolishState:
@@ -100,10 +100,10 @@ def _predicted(grad: Floats, off: NDArray[np.intp], on: NDArray[np.intp]) -> Flo
 
 def _single_moves(objective: Objective, state: PolishState, limit: int) -> PolishState:
     """The next moves that were not tried yet; improvements among them are taken."""
-    if isinstance(objective.problem.problem, LocalSearch):
+    if objective.problem.offers.search is not None:
         return _search(objective, state)
     moves = _untried(objective.problem.theta_set.moves(state.theta, state.grad), state.tried)
-    if isinstance(objective.problem.problem, FastMoves):
+    if objective.problem.offers.moves is not None:
         return _try_together(objective, state, moves)
     off, on = next(moves, (NONE, NONE))
     if off.size == 0:
@@ -113,8 +113,8 @@ def _single_moves(objective: Objective, state: PolishState, limit: int) -> Polis
         change = value - state.value
         state = replace(state, tried=state.tried + 1, best_change=min(state.best_change, change), spent=state.spent + 1)
         if _falls(value, state.value):
-            there = _arrived(objective, state, moved(state.theta, off[i], on[i]))
-            return there if there is not None else replace(state, spent=state.spent + 1)
+            arrived = _arrived(objective, state, moved(state.theta, off[i], on[i]))
+            return arrived if arrived is not None else replace(state, spent=state.spent + 1)
     return state
 
 
@@ -127,7 +127,7 @@ def _untried(moves: Iterator[Moves], skip: int) -> Iterator[Moves]:
 
 
 def _try_together(objective: Objective, state: PolishState, moves: Iterator[Moves]) -> PolishState:
-    """Many moves evaluated in one call; all that improve and do not touch each other are made at once, halved on failure."""
+    """Evaluate many moves in one call; make all that improve and touch no common entry, half as many if that fails."""
     batches, count = [], 0
     for batch in moves:
         batches.append(batch)
@@ -148,23 +148,23 @@ def _try_together(objective: Objective, state: PolishState, moves: Iterator[Move
         if objective.problem.theta_set.violation(theta) == 0:
             value = objective.evaluate(theta.astype(np.float64), state.lam, state.warm, False).value
             state = replace(state, spent=state.spent + 1)
-            there = _arrived(objective, state, theta) if _falls(value, state.value) else None
-            if there is not None:
-                return replace(there, together=GROWTH * len(apart))
+            arrived = _arrived(objective, state, theta) if _falls(value, state.value) else None
+            if arrived is not None:
+                return replace(arrived, together=GROWTH * len(apart))
         apart = apart[: len(apart) // 2]
     return state
 
 
 def _search(objective: Objective, state: PolishState) -> PolishState:
-    """Moves made by the problem's own search, until it finds no more."""
+    """One call of the problem's own search."""
     got = objective.improve(state.theta.astype(np.float64), state.lam, state.warm)
     state = replace(state, spent=state.spent + 1)
     moved = not np.array_equal(got.theta, state.theta)
     if moved:
-        there = _arrived(objective, state, got.theta)
-        if there is None:  # gains that are rounding: what is left is not known
+        arrived = _arrived(objective, state, got.theta)
+        if arrived is None:  # the gains are rounding, and which moves are left is not known
             return replace(state, spent=state.spent + 1, searched=True)
-        state = there
+        state = arrived
     complete = got.tried >= objective.problem.theta_set.n_moves(state.theta)
     if got.tried:
         state = replace(state, tried=got.tried, best_change=got.best_change)
@@ -172,7 +172,7 @@ def _search(objective: Objective, state: PolishState) -> PolishState:
 
 
 def _apart(off: Indices, on: Indices, values: Floats, value: float, most: int) -> list[int]:
-    """At most so many moves that lower the value, the best first, without those that touch an entry of a better one."""
+    """At most ``most`` moves that lower the value, the best first, without those that touch an entry of a better one."""
     better = np.flatnonzero(values < value - FALL * abs(value))
     touched, chosen = {-1}, []
     for i in better[np.argsort(values[better], kind="stable")]:
@@ -186,8 +186,8 @@ def _apart(off: Indices, on: Indices, values: Floats, value: float, most: int) -
 
 def _arrived(objective: Objective, state: PolishState, theta: NDArray[np.bool_]) -> PolishState | None:
     """The state at ``theta``, if the true value falls: all moves of the new point are open again."""
-    there = begin_polish(objective, theta, state.lam, state.warm, state.spent)
-    return replace(there, reach=-1, moved=True) if _falls(there.value, state.value) else None
+    arrived = begin_polish(objective, theta, state.lam, state.warm, state.spent)
+    return replace(arrived, reach=-1, moved=True) if _falls(arrived.value, state.value) else None
 
 
 def moved(theta: NDArray[np.bool_], off: np.intp | int, on: np.intp | int) -> NDArray[np.bool_]:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from mixbin import _validate as check
 from mixbin.methods.run import Run
-from mixbin.methods.settings import settings
+from mixbin.methods.settings import check_settings
 from mixbin.problem import CheckedProblem, Problem
 from mixbin.progress import Callback
 from mixbin.result import Result
@@ -49,7 +49,7 @@ def relax_and_round(
         the one with the lowest binary value for "top-k", with the lowest relaxed value otherwise.
     """
     checked = CheckedProblem(problem)
-    told = settings(
+    settings = check_settings(
         checked,
         rounding=check.choice("rounding", rounding, ("top-k", "simple", None)),
         theta0=theta0,
@@ -65,4 +65,4 @@ def relax_and_round(
         checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
     )
-    return Run(checked, told).finish()
+    return Run(checked, settings).finish()

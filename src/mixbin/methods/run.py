@@ -1,7 +1,7 @@
 """The one loop behind all methods: start, relax, penalise or round, lam at the fixed theta, polish, a cold evaluation.
 
 The loop is a state machine that advances by one solver step or polish pass at a time. Everything it decides from is in
-``Progress``, everything it was told in ``Settings``; between two steps ``Progress`` is whole, which is when it may go to disk.
+``Progress`` and ``Settings``; between two steps ``Progress`` is whole, which is when it may go to disk.
 """
 
 import copy
@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mixbin.certificate import Certificate, without_rounding
+from mixbin.certificate import Certificate, bound_below, proven_gap, without_rounding
 from mixbin.checkpoint import Checkpoint
 from mixbin.errors import InvalidInput
 from mixbin.methods.journal import Journal
 from mixbin.methods.loaded import check_loaded
 from mixbin.methods.polish import PolishState, begin_polish, polish_done, polish_step
-from mixbin.methods.settings import SMALLEST_EPSILON, Settings, identity
+from mixbin.methods.settings import SMALLEST_EPSILON, Settings, identity, shown_settings
 from mixbin.methods.state import Candidate, MoveCheck, Progress
 from mixbin.methods.ties import gather_ties
-from mixbin.problem import CheckedProblem, Floats, Suggests
+from mixbin.problem import CheckedProblem, Floats
 from mixbin.result import Relaxed, Result, Status
 from mixbin.solvers import FixedTheta, Objective, OutOfEvaluations, SpectralGradient, State
 from mixbin.solvers.base import LEAST, NoFiniteValue
@@ -44,19 +44,32 @@ class Run:
 
     def __init__(self, problem: CheckedProblem, settings: Settings) -> None:
         self.problem, self.settings = problem, settings
+        if settings.max_evaluations is not None:
+            problem.max_evaluations = float(settings.max_evaluations)
         self.at = Progress()
         self.journal = Journal(problem, settings)
         self.objective = Objective(problem, settings.penalty, may_evaluate=self._may_evaluate)
 
     def finish(self) -> Result:
-        """Advance to the end, from the checkpoint where there is one."""
-        told = self.settings
+        """Advance to the end, from the checkpoint if the run has one."""
+        settings = self.settings
         try:
-            if told.checkpoint is None:
+            if settings.checkpoint is None:
                 return self._finish(None)
-            types = (Progress, Candidate, MoveCheck, Relaxed, Status, PolishState, LAM_SOLVER.state_type, told.solver.state_type)
+            types = (
+                Progress,
+                Candidate,
+                MoveCheck,
+                Relaxed,
+                Status,
+                PolishState,
+                LAM_SOLVER.state_type,
+                settings.solver.state_type,
+            )
             known = {kind.__name__: kind for kind in types}
-            with Checkpoint(told.checkpoint, told.checkpoint_every, identity(self.problem, told), known) as checkpoint:
+            with Checkpoint(
+                settings.checkpoint, settings.checkpoint_every, identity(self.problem, settings), known
+            ) as checkpoint:
                 self._resume(checkpoint.load(Progress))
                 return self._finish(checkpoint)
         finally:
@@ -92,7 +105,7 @@ class Run:
                         raise OutOfEvaluations
                     phases[self.at.phase]()
                 except OutOfEvaluations:
-                    # What is on disk stays as it was before the cut, so that a later call with more time goes on from there.
+                    # The file keeps the state before the cut, so that a later call with more time goes on from that state.
                     cut = cut or self.journal.stopped or self._out_of_time()
                     if cut and checkpoint is not None:
                         checkpoint.save(whole)
@@ -135,6 +148,7 @@ class Run:
             certificate=self._certificate(best),
             violation=self.problem.theta_set.violation(best.theta) if best.theta.dtype == np.bool_ else 0.0,
             seed=self.settings.seed,
+            settings=shown_settings(self.settings),
             trace=self.at.trace,
         )
 
@@ -153,52 +167,62 @@ class Run:
             moves_total=theta_set.n_moves(best.theta),
             best_change=best.moves.best_change if best.moves is not None and best.moves.tried else np.nan,
             relaxed_gap=best.value - best.relaxed.value if best.relaxed is not None else np.nan,
+            value=best.value,
+            lower_bound=bound_below(self.at.lower_bound, best.value),
         )
 
     # The phases, in their order.
 
     def _begin(self) -> None:
         """The first point of a start: the user's or the centre, then random ones."""
-        at, told = self.at, self.settings
+        at, settings = self.at, self.settings
         at.draws = 0
         again = at.start > 0
         rng = self._rng() if again else None
-        theta = told.theta0 if told.theta0 is not None and not again else self._first_theta(rng)
-        lam = told.lam0 if told.lam0 is not None else self.problem.lam_set.start(rng)
+        theta = settings.theta0 if settings.theta0 is not None and not again else self._first_theta(rng)
+        lam = settings.lam0 if settings.lam0 is not None else self.problem.lam_set.start(rng)
         self.problem.where = f"start {at.start}, first point"
         self.objective.epsilon = at.epsilon = np.inf
-        state = told.solver.init(self.objective, theta, self.problem.lam_set.encode(lam), self._rng())
+        state = settings.solver.init(self.objective, theta, self.problem.lam_set.encode(lam), self._rng())
         at.state, at.outer, at.inner = state, 0, 0
         at.relaxed = at.answer = at.polish = None
-        if told.relax_first or told.rounding != "penalise":
+        if settings.relax_first or settings.rounding != "penalise":
             at.phase = "relax"
             self.journal.row(at, state.theta, state.lam)
         else:
             self._begin_penalty(state)
 
     def _first_theta(self, rng: np.random.Generator | None) -> Floats:
-        """The problem's suggestion, then the centre of the set; random points for further starts."""
-        if rng is None and isinstance(self.problem.problem, Suggests):
-            return self.problem.problem.suggest(self._rng())
+        """The problem's suggestion, or the centre of the set if it has none; random points for further starts."""
+        if rng is None and self.problem.offers.start is not None:
+            return self.problem.suggest(self._rng())
         return self.problem.theta_set.start(rng)
 
     def _relax(self) -> None:
         """Minimise G alone."""
-        at, told = self.at, self.settings
+        at, settings = self.at, self.settings
         assert at.state is not None
-        if at.inner < told.relax_steps and not told.solver.done(self.objective, at.state):
+        if at.inner < settings.relax_steps and not settings.solver.done(self.objective, at.state):
             self._step()
             return
         self._outer_row(at.state)
-        self._note_relaxed(at.state)
-        if told.rounding == "penalise":
+        self._note_relaxed(at.state, at.state.value if at.state.exact else self._evaluated(at.state))
+        if settings.rounding == "penalise":
             self._begin_penalty(at.state)
         else:
             self._round("")
 
-    def _note_relaxed(self, state: State) -> None:
-        value = state.value if state.exact else self._evaluated(state)
+    def _note_relaxed(self, state: State, value: float) -> None:
+        """Keep the relaxed point, and ask for the lower bound there if a certificate will need it."""
         self.at.relaxed = Relaxed(state.theta, self.problem.lam_set.decode(state.lam), value)
+        if self.settings.rounding is not None:
+            self._ask_for_bound(state.theta, self.at.relaxed.lam)
+
+    def _ask_for_bound(self, theta: NDArray[Any], lam: Floats) -> None:
+        """Keep the largest lower bound: each holds for all answers, whatever the point that it was asked for at."""
+        if self.problem.offers.bound is not None:
+            bound = self.problem.lower_bound(theta.astype(np.float64, copy=False), lam)
+            self.at.lower_bound = max(self.at.lower_bound, bound)
 
     def _begin_penalty(self, state: State) -> None:
         epsilon0 = self.settings.epsilon0
@@ -217,55 +241,55 @@ class Run:
 
     def _penalise(self) -> None:
         """Algorithm 1: P(eps) from the last solution; binary, or a smaller eps."""
-        at, told = self.at, self.settings
+        at, settings = self.at, self.settings
         assert at.state is not None
-        limit = told.inner_steps[min(at.outer, len(told.inner_steps) - 1)]
-        if at.inner < limit and not told.solver.done(self.objective, at.state):
+        limit = settings.inner_steps[min(at.outer, len(settings.inner_steps) - 1)]
+        if at.inner < limit and not settings.solver.done(self.objective, at.state):
             self._step()
             return
         distance = at.distance = self._outer_row(at.state)
-        if distance < told.tol:
+        if distance < settings.tol:
             vertex = self.problem.theta_set.vertex(at.state.theta)
             when = f"eps = {at.epsilon:.3g} (outer iteration {at.outer})"
             self._answer(vertex, Status.BINARY, f"the penalty made theta binary at {when}")
-        elif at.outer + 1 >= told.max_outer:
-            self._round(f"max_outer = {told.max_outer} reached at distance {distance:.2g}; {REPAIR}")
+        elif at.outer + 1 >= settings.max_outer:
+            self._round(f"max_outer = {settings.max_outer} reached at distance {distance:.2g}; {REPAIR}")
         else:
             state = self._off_stationary_points(at.state)
             at.outer += 1
-            self._reweight(state, max(at.epsilon * told.beta, SMALLEST_EPSILON))
+            self._reweight(state, max(at.epsilon * settings.beta, SMALLEST_EPSILON))
 
     def _off_stationary_points(self, state: State) -> State:
         """Break ties, and where the iteration stood still go towards the vertex, if G + phi/eps falls."""
         assert self.at.theta_before is not None
         theta_set = self.problem.theta_set
         gathered = gather_ties(theta_set, state.theta, state.grad_theta, self._rng())
-        there = None if gathered is None else self._jump(state, gathered)
+        jumped = None if gathered is None else self._jump(state, gathered)
         del gathered
-        if there is None and np.max(np.abs(state.theta - self.at.theta_before), initial=0.0) < STALLED:
-            there = self._jump(state, theta_set.vertex(state.theta).astype(np.float64))
-        return state if there is None else there
+        if jumped is None and np.max(np.abs(state.theta - self.at.theta_before), initial=0.0) < STALLED:
+            jumped = self._jump(state, theta_set.vertex(state.theta).astype(np.float64))
+        return state if jumped is None else jumped
 
     def _jump(self, here: State, target: Floats) -> State | None:
         """The state all or part of the way to ``target``, if G + phi/eps is lower there."""
         now = self.objective.total(here.value if here.exact else self._evaluated(here), here.phi)
         for share in SHARES:
-            there = self._lower(here, target, share, now)
-            if there is not None:
-                return there
+            jumped = self._state_if_lower(here, target, share, now)
+            if jumped is not None:
+                return jumped
         return None
 
-    def _lower(self, here: State, target: Floats, share: float, now: float) -> State | None:
+    def _state_if_lower(self, here: State, target: Floats, share: float, now: float) -> State | None:
         """The state at that share of the way, if G + phi/eps is below ``now`` there."""
         theta = target
         if share < 1.0:
             theta = share * (target - here.theta)
             theta += here.theta
         try:
-            there: State = self.settings.solver.init(self.objective, theta, here.lam, self._rng(), here.warm)
+            jumped: State = self.settings.solver.init(self.objective, theta, here.lam, self._rng(), here.warm)
         except NoFiniteValue:
             return None
-        return there if self.objective.total(there.value, there.phi) < now else None
+        return jumped if self.objective.total(jumped.value, jumped.phi) < now else None
 
     def _evaluated(self, state: State) -> float:
         """The value at a state that only has an estimate of it."""
@@ -292,13 +316,13 @@ class Run:
         at = self.at
         at.answer, at.status, at.message = theta, status, message
         assert at.state is not None
-        # From here on only its lam and what is warm are asked for; of a large theta every copy counts.
+        # From here on only lam and the warm state are needed; of a large theta every copy counts.
         nothing = np.empty(0)
         at.state, at.theta_before = replace(at.state, theta=nothing, grad_theta=nothing), None
         at.phase = "fix" if theta.dtype == np.bool_ else "cold"
 
     def _fix(self) -> None:
-        """Begin the search for lam at the binary theta, where there is a lam to search for."""
+        """Begin the search for lam at the binary theta, if the problem has a lam."""
         at = self.at
         assert at.state is not None
         at.inner = 0
@@ -328,23 +352,25 @@ class Run:
             at.phase = "judge"
 
     def _judge(self) -> None:
-        """Begin to polish, where that is wanted and something is left to spend."""
-        at, told = self.at, self.settings
+        """Begin to polish, if the caller wants that and polish has evaluations left."""
+        at, settings = self.at, self.settings
         assert at.state is not None
         assert at.answer is not None
         spent = at.polish.spent if at.polish is not None else 0
-        if told.rounding != "penalise" or spent >= told.polish:
+        if settings.rounding != "penalise" or spent >= settings.polish:
             at.phase = "cold"
             return
         self.problem.where = f"start {at.start}, polish"
         at.polish = begin_polish(self.objective, at.answer, at.state.lam, at.state.warm, spent)
+        if settings.gap_tol:
+            self._ask_for_bound(at.answer, self.problem.lam_set.decode(at.state.lam))
         at.phase, at.inner = "polish", 0
 
     def _polish(self) -> None:
         """One pass of polish; at its end lam once more, if theta has changed."""
         at, limit = self.at, self.settings.polish
         assert at.polish is not None
-        if not polish_done(at.polish, limit):
+        if not polish_done(at.polish, limit) and not self._gap_is_small(at.polish):
             at.polish = polish_step(self.objective, at.polish, limit)
             at.answer = at.polish.theta
             at.inner += 1
@@ -354,17 +380,26 @@ class Run:
         else:
             at.phase = "cold"
 
+    def _gap_is_small(self, polish: PolishState) -> bool:
+        """Whether the lower bound proves that no answer is better than this one by ``gap_tol``."""
+        if not self.settings.gap_tol:
+            return False
+        return proven_gap(bound_below(self.at.lower_bound, polish.value), polish.value) < self.settings.gap_tol
+
     def _cold(self) -> None:
-        """The reported value, from an evaluation without warm state; then the next start."""
-        at, told = self.at, self.settings
+        """Evaluate the answer without warm state, which gives the reported value; then the next start."""
+        at, settings = self.at, self.settings
         assert at.state is not None
         assert at.answer is not None
         self.problem.where = f"start {at.start}, cold evaluation of the answer"
         lam = self.problem.lam_set.decode(at.state.lam)
         certifiable = at.answer.dtype == np.bool_ and at.status is not Status.INFEASIBLE
         got = self.problem.evaluate(at.answer.astype(np.float64), lam, gradient=certifiable)
-        by_relaxed = at.relaxed is not None and told.rounding in (None, "simple")
+        by_relaxed = at.relaxed is not None and settings.rounding in (None, "simple")
         rank = at.relaxed.value if by_relaxed and at.relaxed is not None else got.value
+        if certifiable:
+            self._ask_for_bound(at.answer, lam)
+            bound_below(self.at.lower_bound, got.value)  # a wrong bound ends the run here, not after all starts
         if at.best is None or rank < at.best.rank:
             grad = got.grad_theta if np.isfinite(got.value) else None
             at.best = Candidate(
@@ -374,7 +409,7 @@ class Run:
                 value=got.value,
                 grad=grad,
                 status=at.status,
-                message=at.message,
+                message=at.message + self._why_polish_ended(at.polish),
                 relaxed=at.relaxed,
                 moves=self._moves(at.polish, at.state.lam),
                 epsilon=at.epsilon,
@@ -382,7 +417,14 @@ class Run:
             )
         at.start += 1
         at.state = None
-        at.phase = "begin" if at.start < told.starts and not self.journal.stopped else "done"
+        at.phase = "begin" if at.start < settings.starts and not self.journal.stopped else "done"
+
+    def _why_polish_ended(self, polish: PolishState | None) -> str:
+        """For the message, if ``gap_tol`` was the reason."""
+        if polish is None or polish_done(polish, self.settings.polish) or not self._gap_is_small(polish):
+            return ""
+        gap = proven_gap(self.at.lower_bound, polish.value)
+        return f"; polish ended at a proven gap of {gap:.2g}, below gap_tol = {self.settings.gap_tol:g}"
 
     def _moves(self, polish: PolishState | None, lam: Floats) -> MoveCheck | None:
         """What polish knows about the moves of the answer, if it looked at it with this lam."""
@@ -394,10 +436,10 @@ class Run:
 
     def _may_evaluate(self) -> bool:
         """Whether a solver may evaluate once more; the last evaluation is kept for the answer, and a share for polish."""
-        at, told = self.at, self.settings
-        limit = float("inf") if told.max_evaluations is None else float(told.max_evaluations)
+        at, settings = self.at, self.settings
+        limit = float("inf") if settings.max_evaluations is None else float(settings.max_evaluations)
         searching = at.phase in ("relax", "penalise") or (at.phase == "begin" and at.start > 0)
-        if told.rounding == "penalise" and told.polish and searching:
+        if settings.rounding == "penalise" and settings.polish and searching:
             limit *= 1.0 - FOR_POLISH
         return self.problem.n_evaluations + 1 < limit and not self._out_of_time()
 
@@ -406,18 +448,18 @@ class Run:
         return limit is not None and self.journal.seconds() >= limit
 
     def _cut_short(self) -> None:
-        """A limit was reached: what the last accepted step left is rounded and evaluated."""
-        at, told = self.at, self.settings
+        """A limit was reached: round and evaluate the point of the last accepted step."""
+        at, settings = self.at, self.settings
         if at.phase == "begin":
             if at.best is None:
                 name = "time_limit" if self._out_of_time() else "max_evaluations"
-                value = getattr(told, name)
+                value = getattr(settings, name)
                 raise InvalidInput(f"{name} must leave room for the first point and the answer, got {value}; give it more")
             at.phase = "done"
         elif at.phase in ("relax", "penalise"):
             assert at.state is not None
             if at.phase == "relax":
-                at.relaxed = Relaxed(at.state.theta, self.problem.lam_set.decode(at.state.lam), at.state.value)
+                self._note_relaxed(at.state, at.state.value)
             self._round(f"{self._limit()} in the {at.phase} phase; {REPAIR}")
             if self.journal.stopped or self._out_of_time():
                 at.phase = "cold"
@@ -434,7 +476,7 @@ class Run:
     # Small things.
 
     def _rng(self) -> np.random.Generator:
-        """A generator made from seed, start and how many were made before: nothing of it needs to go to disk."""
+        """A generator that depends on seed, start and the number of those before it, so that no generator goes to disk."""
         self.at.draws += 1
         return np.random.default_rng([self.settings.seed, self.at.start, self.at.draws])
 

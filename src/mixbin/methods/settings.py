@@ -1,4 +1,4 @@
-"""The keywords of the methods, checked once before any work is done."""
+"""The keywords of the methods, checked once before any work is done, and completed by the problem's preferences."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -13,33 +13,36 @@ from mixbin._digest import contents_digest
 from mixbin._version import __version__
 from mixbin.checkpoint import Trait
 from mixbin.penalties import Penalty, Quadratic
-from mixbin.problem import CheckedProblem, Floats, LocalSearch, Suggests, read_only
+from mixbin.problem import CheckedProblem, Floats
 from mixbin.progress import Callback
 from mixbin.solvers import Solver, resolve_solver
 
 Rounding = Literal["penalise", "top-k", "simple"] | None
 
-INNER_STEPS, SEARCH_STEPS = 20, 5
-"""Per eps; fewer where the problem searches its own moves when polished, which makes up for the rest (benchmarks/blog.py)."""
+INNER_STEPS = 20
+"""Steps per eps, unless the caller or the problem asks for another number."""
 RELAX_STEPS = 50
 """Before the penalty: the path back to binary points makes up for a rough beginning, and polish for the rest."""
-ROUND_STEPS = 1_000
-"""Where rounding follows, the relaxed solution is all there is."""
-MANY_STARTS, SMALL = 8, 2_000
-"""``starts="auto"``: this many starts when theta has at most this many entries and the problem suggests none, else 1."""
-POLISH_SMALL, POLISH_LARGE = 2_000, 200
-"""``polish=True``: evaluations per start, at most, when theta has at most that many entries, and when it has more."""
+ROUND_STEPS, UNLIMITED_STEPS = 1_000, 10**9
+"""Steps before rounding, which nothing follows that could make up for a rough solution; and without a limit."""
+MANY_STARTS, FEW_ENTRIES = 8, 2_000
+"""``starts="auto"``: this many starts if theta has at most this many entries, else 1, unless the problem prefers a number."""
+POLISH_FEW, POLISH_MANY = 2_000, 200
+"""``polish=True``: evaluations per start, at most, if theta has few entries, and if it has many."""
 
 SMALLEST_EPSILON = 1e-100
 """1/eps, the weight of the penalty, must be a number that can be squared."""
-AT_RANDOM = "value and gradient at a random point"
-LOOK_SEED, COMBINATIONS = 20_240_917, 8
-"""Where a problem without a fingerprint is looked at, and how many random combinations of its gradient are kept."""
+SAMPLE = "value and gradient at a random point"
+SAMPLE_SEED, COMBINATIONS = 20_240_917, 8
+"""The seed of the point at which a problem without a fingerprint is evaluated, and how many random combinations of its gradient
+are kept."""
+NOT_IDENTITY = ("callbacks", "checkpoint", "checkpoint_every", "time_limit", "preferred")
+"""The settings that a resumed run may change, and where settings came from."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a run is told to do."""
+    """All settings of a run."""
 
     rounding: Rounding
     theta0: Floats | None
@@ -59,13 +62,16 @@ class Settings:
     starts: int
     polish: int
     """Evaluations per start that polish may use, at most."""
+    gap_tol: float
     seed: int
     callbacks: tuple[Callback, ...]
     checkpoint: str | None
     checkpoint_every: float
+    preferred: tuple[str, ...]
+    """The settings whose numbers are the problem's preference."""
 
 
-def settings(
+def check_settings(
     problem: CheckedProblem,
     *,
     rounding: Rounding,
@@ -84,6 +90,7 @@ def settings(
     reoptimize_lam: object = True,
     starts: object = "auto",
     polish: object = True,
+    gap_tol: object = 0.0,
     seed: object = None,
     callbacks: object = (),
     checkpoint: object = None,
@@ -92,8 +99,14 @@ def settings(
     """Check every keyword; the first that cannot be used is named in the error."""
     if penalty is not None and not isinstance(penalty, Penalty):
         raise check.fail("penalty", penalty, "a Penalty or None", "such as mixbin.Quadratic()")
-    searches = isinstance(problem.problem, LocalSearch) and polish is not False
-    steps = _inner_steps(inner_steps, SEARCH_STEPS if searches else INNER_STEPS)
+    polish_calls = _polish(polish, problem.theta_set.size)
+    preferences = dict(problem.offers.preferred_settings)
+    # A problem prefers few steps because polish makes up for the rest: without polish that is no reason.
+    if inner_steps is not None or rounding != "penalise" or not polish_calls:
+        preferences.pop("inner_steps", None)
+    if not _is_auto(starts):
+        preferences.pop("starts", None)
+    steps = _inner_steps(inner_steps, preferences.get("inner_steps", INNER_STEPS))
     limited = max_evaluations is not None
     if limited:
         max_evaluations = check.whole(
@@ -105,15 +118,15 @@ def settings(
         relax_steps = steps[0]
     else:
         # A baseline that is given a number of evaluations uses them.
-        relax_steps = 10**9 if limited else ROUND_STEPS
-    made = resolve_solver(solver)
+        relax_steps = UNLIMITED_STEPS if limited else ROUND_STEPS
+    resolved = resolve_solver(solver)
     return Settings(
         rounding=rounding,
         theta0=_theta0(problem, theta0),
         lam0=_lam0(problem, lam0),
-        solver=made,
+        solver=resolved,
         penalty=Quadratic() if penalty is None else penalty,
-        epsilon0=None if isinstance(epsilon0, str) and epsilon0 == "auto" else _epsilon0(epsilon0),
+        epsilon0=None if _is_auto(epsilon0) else _epsilon0(epsilon0),
         beta=check.real("beta", beta, low=0.0, high=1.0, open_low=True, open_high=True, remedy="0.5 halves eps each time"),
         tol=check.real("tol", tol, low=0.0, high=0.5, open_low=True, open_high=True, remedy="the paper uses 1e-2"),
         inner_steps=steps,
@@ -125,49 +138,83 @@ def settings(
         else check.real("time_limit", time_limit, low=0.0, open_low=True, remedy="in seconds"),
         relax_first=check.flag("relax_first", relax_first),
         reoptimize_lam=check.flag("reoptimize_lam", reoptimize_lam),
-        starts=_starts(starts, problem),
-        polish=_polish(polish, problem.theta_set.size),
+        starts=_starts(starts, preferences.get("starts"), problem.theta_set.size),
+        polish=polish_calls,
+        gap_tol=check.real("gap_tol", gap_tol, low=0.0, remedy="0.01 ends polish at a proven gap below one per cent"),
         seed=_seed(seed),
         callbacks=_callbacks(callbacks),
-        checkpoint=_checkpoint(checkpoint, made, seed),
+        checkpoint=_checkpoint(checkpoint, resolved, seed),
         checkpoint_every=check.real(
             "checkpoint_every", checkpoint_every, low=0.0, remedy="in seconds; 0 writes after every step"
         ),
+        preferred=tuple(sorted(preferences)),
     )
 
 
-def identity(problem: CheckedProblem, told: Settings) -> dict[str, Trait]:
+def shown_settings(settings: Settings) -> dict[str, Any]:
+    """The settings that a method has used, as a result keeps them: numbers, texts and lists that JSON can hold."""
+    penalised = settings.rounding == "penalise"
+    shown: dict[str, Any] = {"method": "relax_and_penalize" if penalised else "relax_and_round"}
+    if not penalised:
+        shown["rounding"] = settings.rounding
+    shown["solver"] = check.one_line(repr(settings.solver))
+    if penalised:
+        shown |= {
+            "penalty": check.one_line(repr(settings.penalty)),
+            "epsilon0": "auto" if settings.epsilon0 is None else settings.epsilon0,
+            "beta": settings.beta,
+            "tol": settings.tol,
+            "inner_steps": settings.inner_steps[0] if len(settings.inner_steps) == 1 else list(settings.inner_steps),
+            "relax_first": settings.relax_first,
+            "max_outer": settings.max_outer,
+            "polish": settings.polish,
+            "gap_tol": settings.gap_tol,
+        }
+    else:
+        shown["inner_steps"] = None if settings.relax_steps == UNLIMITED_STEPS else settings.relax_steps
+    return shown | {
+        "starts": settings.starts,
+        "theta0": "default" if settings.theta0 is None else "given",
+        "lam0": "default" if settings.lam0 is None else "given",
+        "reoptimize_lam": settings.reoptimize_lam,
+        "max_evaluations": settings.max_evaluations,
+        "time_limit": settings.time_limit,
+        "seed": settings.seed,
+        "preferred": list(settings.preferred),
+    }
+
+
+def identity(problem: CheckedProblem, settings: Settings) -> dict[str, Trait]:
     """What a checkpoint must agree with: version, problem and settings; not the clock, the callbacks or the file itself."""
     traits = {"mixbin": Trait(__version__)}
     traits |= {
-        name: Trait(repr(made), made.fingerprint())
-        for name, made in (("theta_set", problem.theta_set), ("lam_set", problem.lam_set))
+        name: Trait(repr(variables), variables.fingerprint())
+        for name, variables in (("theta_set", problem.theta_set), ("lam_set", problem.lam_set))
     }
-    fingerprint = getattr(problem.problem, "fingerprint", None)
-    if callable(fingerprint):
-        traits["problem"] = Trait(str(fingerprint()))
+    if problem.offers.fingerprint is not None:
+        traits["problem"] = Trait(str(problem.offers.fingerprint()))
     else:
-        traits |= {"problem": Trait(type(problem.problem).__name__), AT_RANDOM: _look(problem)}
-    for field in fields(told):
-        if field.name not in ("callbacks", "checkpoint", "checkpoint_every", "time_limit"):
-            value = getattr(told, field.name)
+        traits |= {"problem": Trait(problem.name), SAMPLE: _sample(problem)}
+    for field in fields(settings):
+        if field.name not in NOT_IDENTITY:
+            value = getattr(settings, field.name)
             shown = f"an array {contents_digest(value)[:8]}" if isinstance(value, np.ndarray) else repr(value)
             traits[field.name] = Trait(shown, contents_digest(value))
     return traits
 
 
-def _look(problem: CheckedProblem) -> Trait:
-    """Value and gradient at a random interior point, which no one counts: what a problem without a fingerprint is known by.
+def _sample(problem: CheckedProblem) -> Trait:
+    """Value and gradient at a random interior point, uncounted: what a problem without a fingerprint is known by.
 
-    Of the gradient some random combinations, as a large one would take much of the file.
+    The trait holds random combinations of the gradient, since a whole one could take much of the file.
     """
-    rng = np.random.default_rng(LOOK_SEED)
+    rng = np.random.default_rng(SAMPLE_SEED)
     theta, lam = problem.theta_set.start(rng), problem.lam_set.start(rng)
     try:
-        got = problem.problem.evaluate(read_only(theta), read_only(lam))
+        got = problem.evaluate_uncounted(theta, lam)
         gradient = np.concatenate([np.ravel(np.asarray(it, dtype=np.float64)) for it in (got.grad_theta, got.grad_lam)])
         value = float(got.value)
-    except Exception as error:  # whatever is wrong with the problem is said when the run evaluates it
+    except Exception as error:  # whatever is wrong with the problem is reported when the run evaluates it
         return Trait(f"an error: {type(error).__name__}")
     with np.errstate(all="ignore"):
         numbers = [value, *(float(gradient @ rng.choice([-1.0, 1.0], size=gradient.size)) for _ in range(COMBINATIONS))]
@@ -191,6 +238,10 @@ def _lam0(problem: CheckedProblem, lam0: object) -> Floats | None:
     return lam
 
 
+def _is_auto(value: object) -> bool:
+    return isinstance(value, str) and value == "auto"
+
+
 def _epsilon0(epsilon0: object) -> float:
     remedy = 'use "auto" to take it from the gradient\'s scale'
     return check.real("epsilon0", epsilon0, low=SMALLEST_EPSILON, remedy=remedy)
@@ -207,15 +258,15 @@ def _inner_steps(inner_steps: object, default: int) -> tuple[int, ...]:
     return (check.whole("inner_steps", inner_steps, low=1, remedy=remedy),)
 
 
-def _starts(starts: object, problem: CheckedProblem) -> int:
-    if isinstance(starts, str) and starts == "auto":
-        return MANY_STARTS if problem.theta_set.size <= SMALL and not isinstance(problem.problem, Suggests) else 1
-    return check.whole("starts", starts, low=1, remedy='"auto" chooses by the size of theta')
+def _starts(starts: object, preferred: int | None, size: int) -> int:
+    if not _is_auto(starts):
+        return check.whole("starts", starts, low=1, remedy='"auto" chooses by the size of theta')
+    return preferred or (MANY_STARTS if size <= FEW_ENTRIES else 1)
 
 
 def _polish(polish: object, size: int) -> int:
     if isinstance(polish, (bool, np.bool_)):
-        return (POLISH_SMALL if size <= SMALL else POLISH_LARGE) if polish else 0
+        return (POLISH_FEW if size <= FEW_ENTRIES else POLISH_MANY) if polish else 0
     return check.whole("polish", polish, low=1, remedy="True, False, or the number of evaluations it may use per start")
 
 
@@ -241,7 +292,7 @@ def _checkpoint(checkpoint: object, solver: Solver[Any], seed: object) -> str | 
 
 
 def _seed(seed: object) -> int:
-    """One whole number from which each start's generator is made, so that a run without a seed can be repeated too."""
+    """The whole number that seeds each start's generator, so that a run without a seed can be repeated, too."""
     if seed is not None and not isinstance(seed, np.random.Generator):
         return check.whole("seed", seed, low=0, remedy="pass None, a seed such as 0, or a numpy Generator")
     return int(check.generator("seed", seed).integers(2**63))

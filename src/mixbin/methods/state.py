@@ -51,14 +51,16 @@ class Progress:
     theta_before: Floats | None = None
     """theta at the beginning of the outer iteration."""
     answer: NDArray[Any] | None = None
-    """The rounded theta, once there is one."""
+    """The rounded theta, once the relaxed one is rounded."""
     polish: PolishState | None = None
     status: Status = Status.REPAIRED
     message: str = ""
     distance: float = np.inf
     relaxed: Relaxed | None = None
     lipschitz: float = 0.0
-    """The largest gradient seen: a lower estimate of the constant L of the theorems."""
+    """The largest gradient on the path: a lower estimate of the constant L of the theorems."""
+    lower_bound: float = -np.inf
+    """The largest of the problem's lower bounds so far."""
     best: Candidate | None = None
     draws: int = 0
     """How often this start has asked for a random generator."""

@@ -67,7 +67,7 @@ def _rounded(x: Floats, unit: float) -> Floats:
 
 
 def _maybe_tied(level: Floats, slope: Floats) -> NDArray[np.bool_]:
-    """The entries that agree in both with another one, and perhaps a few more: one number is made of the bits of both."""
+    """The entries that agree in both with another one, and perhaps a few more: compared by one number from the bits of both."""
     ordered = np.sort(_mixed(level, slope))
     twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
     del ordered

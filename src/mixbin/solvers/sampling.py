@@ -74,9 +74,9 @@ def count_terms(objective: Objective, solver: object) -> int:
     """The number of terms of the problem; an error if the problem is not a finite sum."""
     n_terms = objective.problem.n_terms
     if n_terms is None:
-        name, problem = type(solver).__name__, type(objective.problem.problem).__name__
+        name = type(solver).__name__
         raise InvalidInput(
-            f"problem must be a FiniteSum (with n_terms and evaluate_terms) for {name}, got {problem}; "
+            f"problem must be a FiniteSum (with n_terms and evaluate_terms) for {name}, got {objective.problem.name}; "
             'use solver="spectral", which needs no terms'
         )
     return n_terms

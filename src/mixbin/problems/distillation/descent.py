@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from mixbin._validate import Floats
 from mixbin.problem import FALL, Indices
-from mixbin.problems.distillation.exchange import Ends, pair_changes
+from mixbin.problems.distillation.exchange import Ends, pair_changes, pair_work
 from mixbin.problems.distillation.expansion import Expansion, RowTerms
+from mixbin.problems.work import OutOfWork, Work
 
 BLOCK = 128
 """Rows of each kind in a block."""
@@ -26,29 +27,35 @@ SIDE = 32
 class Block:
     """Some rows and what an exchange between two of them changes."""
 
-    def __init__(self, rows: RowTerms, chosen: NDArray[np.bool_], H: Floats, weight: float) -> None:
+    def __init__(self, rows: RowTerms, chosen: NDArray[np.bool_], H: Floats, weight: float, work: Work) -> None:
+        k, n = rows.a.shape
+        work.add(2 * k * k * n + k * n * n)
         self.G = rows.a @ rows.P_a.T
         self.B = rows.P_a @ H @ rows.P_a.T
         self.residual, self.slope = rows.residual, rows.slope
         self.chosen, self.weight = chosen.copy(), weight
-        self._product = np.empty_like(self.G)
+        self._product, self._work = np.empty_like(self.G), work
 
     def descend(self, least: float, most: int) -> int:
-        """Make the best exchange as long as it lowers J by more than ``least``, at most so often; how often it was."""
+        """Make the best exchange as long as it lowers J by more than ``least``, at most ``most`` times; the number made."""
         for count in range(most):
-            off, on = np.flatnonzero(self.chosen), np.flatnonzero(~self.chosen)
-            change, i, j, C = self._best(self._promising(off), self._promising(on))
-            if change >= -least:
-                change, i, j, C = self._best(off, on)
-            if change >= -least:
+            try:
+                off, on = np.flatnonzero(self.chosen), np.flatnonzero(~self.chosen)
+                change, i, j, C = self._best(self._promising(off), self._promising(on))
+                if change >= -least:
+                    change, i, j, C = self._best(off, on)
+                if change >= -least:
+                    return count
+                self._exchange([i, j], C)
+            except OutOfWork:
                 return count
-            self._exchange([i, j], C)
         return most
 
     def _promising(self, rows: Indices) -> Indices:
         """The rows with the lowest change of J when each is taken out or put in alone."""
         if rows.size <= SIDE:
             return rows
+        self._work.add(rows.size * (4 + 4 * self.residual.shape[1]))
         gain = np.where(self.chosen[rows], -self.weight, self.weight)
         at = self._ends(rows)
         C = (gain / (1.0 + gain * at.leverage))[:, None] * at.residual
@@ -60,6 +67,7 @@ class Block:
 
     def _best(self, off: Indices, on: Indices) -> tuple[float, int, int, Floats]:
         """The best exchange between these rows: the change of J, the rows, and C."""
+        self._work.add(pair_work(off.size * on.size, self.residual.shape[1]))
         ends = Ends(*(x[:, None] for x in self._ends(off)))
         pairs = (off[:, None], on)
         change, C_off, C_on = pair_changes(ends, self._ends(on), self.G[pairs], self.B[pairs], self.weight)
@@ -70,6 +78,8 @@ class Block:
 
     def _exchange(self, pair: list[int], C: Floats) -> None:
         """Update everything by the exchange of two rows: P loses P A' E A P, the coefficients gain P A' C."""
+        k, e = self.residual.shape
+        self._work.add(6 * k * k + 8 * k + 6 * k * e)
         F, T = self.G[:, pair], self.B[:, pair]
         E = np.linalg.inv(F[pair] + np.diag([-1.0 / self.weight, 1.0 / self.weight]))
         F_E, Q = F @ E, T[pair]
@@ -81,7 +91,7 @@ class Block:
 
 
 def descend(
-    at: Expansion, pool: Floats, chosen: NDArray[np.bool_], weight: float, most: int, first: Indices | None = None
+    at: Expansion, pool: Floats, chosen: NDArray[np.bool_], weight: float, most: int, work: Work, first: Indices | None = None
 ) -> NDArray[np.bool_]:
     """Which rows of the pool are chosen after exchanges within it that each lower J.
 
@@ -97,6 +107,8 @@ def descend(
         1/m.
     most : int
         The largest number of exchanges.
+    work : Work
+        Counts; the exchanges made so far are returned when it is used up.
     first : index array, optional
         The rows of the pool in the first block; without it those that promise most.
     """
@@ -104,25 +116,29 @@ def descend(
     rng = np.random.default_rng(0)
     d = len(at.P) - 1
     made = tired = 0
-    while made < most and tired < PATIENCE:
-        residual = pool[:, d:] - pool[:, :d] @ at.coef[:d] - at.coef[d]
-        P_grad = at.P @ at.grad
-        promise = ((pool[:, :d] @ P_grad[:d] + P_grad[d]) * residual).sum(axis=1)
-        if first is None:
-            part = np.concatenate([_some(rows, score, rng if tired else None) for rows, score in _kinds(chosen, promise)])
-        else:
-            part, first = first, None
-        rows = at.terms(pool[part])
-        block = Block(rows, chosen[part], at.H, weight)
-        count = block.descend(FALL * abs(at.value), most - made)
-        flipped = np.flatnonzero(block.chosen != chosen[part])
-        if flipped.size:
-            gains = np.where(block.chosen[flipped], weight, -weight)
-            at = at.changed(RowTerms(*(x[flipped] for x in rows)), gains)
-            chosen[part] = block.chosen
-        if part.size == len(pool) and count == 0:
-            break
-        made, tired = made + count, 0 if count > LITTLE else tired + 1
+    try:
+        while made < most and tired < PATIENCE:
+            work.add(len(pool) * (d + 1) * 2 * at.coef.shape[1])
+            residual = pool[:, d:] - pool[:, :d] @ at.coef[:d] - at.coef[d]
+            P_grad = at.P @ at.grad
+            promise = ((pool[:, :d] @ P_grad[:d] + P_grad[d]) * residual).sum(axis=1)
+            if first is None:
+                part = np.concatenate([_some(rows, score, rng if tired else None) for rows, score in _kinds(chosen, promise)])
+            else:
+                part, first = first, None
+            rows = at.terms(pool[part], work=work)
+            block = Block(rows, chosen[part], at.H, weight, work)
+            count = block.descend(FALL * abs(at.value), most - made)
+            flipped = np.flatnonzero(block.chosen != chosen[part])
+            if flipped.size:
+                chosen[part] = block.chosen
+                gains = np.where(block.chosen[flipped], weight, -weight)
+                at = at.changed(RowTerms(*(x[flipped] for x in rows)), gains, work)
+            if part.size == len(pool) and count == 0:
+                break
+            made, tired = made + count, 0 if count > LITTLE else tired + 1
+    except OutOfWork:
+        pass
     return chosen
 
 

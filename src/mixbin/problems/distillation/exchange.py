@@ -24,6 +24,11 @@ class Ends(NamedTuple):
     slope: Floats  # (.., e): a' P grad
 
 
+def pair_work(pairs: int, targets: int) -> int:
+    """The multiply-adds of ``pair_changes`` for so many pairs of rows."""
+    return pairs * (7 + 11 * targets)
+
+
 def ends_of(rows: RowTerms, P_a_H: Floats) -> Ends:
     """The ends that some rows are."""
     leverage, bend = np.einsum("nd,nd->n", rows.a, rows.P_a), np.einsum("nd,nd->n", P_a_H, rows.P_a)

@@ -3,10 +3,10 @@
 What an exchange changes is in ``exchange``, many exchanges one after the other in ``descent``, all exchanges in ``scan``.
 """
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from mixbin._validate import Floats
 from mixbin.data.rows import FetchedRows, RowStore
@@ -15,6 +15,7 @@ from mixbin.problems.distillation.descent import descend, lowest
 from mixbin.problems.distillation.exchange import exchange_changes
 from mixbin.problems.distillation.expansion import Expansion
 from mixbin.problems.distillation.scan import POOL, Scan
+from mixbin.problems.work import OutOfWork, Work
 from mixbin.sets import Budget
 
 MOST_PAIRS = 10**9
@@ -40,8 +41,14 @@ class ExpandedProblem(Protocol):
     def evaluate(self, theta: Floats, lam: Floats) -> Evaluation:
         """J and its gradient."""
 
-    def expansion(self, theta: ArrayLike, lam: ArrayLike) -> Expansion:
-        """J around a selection."""
+    def expansion(self, theta: ArrayLike, lam: ArrayLike, work: Work | None = None) -> Expansion:
+        """J around a selection; the multiply-adds go to ``work``."""
+
+    def evaluation_work(self, theta: Floats) -> int:
+        """The multiply-adds of one evaluation with gradient."""
+
+    def fit_work(self, theta: NDArray[Any]) -> int:
+        """The multiply-adds of one fit."""
 
 
 class ExchangeSearch:
@@ -72,34 +79,52 @@ class ExchangeSearch:
         return best.off, best.on, at.value + best.change
 
     @UNDISTINGUISHED
-    def improve(self, theta: Floats, lam: Floats) -> Improved:
+    def improve(self, theta: Floats, lam: Floats, max_cost: float = np.inf) -> Improved:
         """A selection reached by exchanges that each lower J; once none is left, that is known of all exchanges.
 
         First exchanges among the rows that promise most (see ``descent``); once these are few, anywhere (see ``scan``), unless
         there are more than a thousand million: then the search ends where it finds no more. Rows in blocks cannot be reached at
         random: the search stays among the rows that promise most, which are fetched, and knows of the exchanges between these.
+        ``cost`` counts the multiply-adds of all that; the search stops before it exceeds ``max_cost``.
         """
+        work, chosen = Work(self.problem.evaluation_work(theta), max_cost), theta > 0.5
+        try:
+            found = self._searched(theta, lam, chosen, work)
+        except OutOfWork:
+            found = Improved(chosen)
+        return found._replace(cost=work.cost)
+
+    def _searched(self, theta: Floats, lam: Floats, chosen: NDArray[np.bool_], work: Work) -> Improved:
+        """The search itself; ``chosen`` is kept up to date, for when OutOfWork ends it."""
+        work.add(work.unit)
         grad = self.problem.evaluate(theta, lam).grad_theta
         assert grad is not None
-        at, chosen = self.problem.expansion(theta, lam), theta > 0.5
+        at = self.problem.expansion(theta, lam, work)
         if chosen.all():
             return Improved(chosen)
         pool = np.concatenate([lowest(np.flatnonzero(chosen), -grad, POOL), lowest(np.flatnonzero(~chosen), grad, POOL)])
         weight, near = 1.0 / self.rows.n_rows, self.rows.take(pool, at.origin)
         if not self.rows.random_access:
-            scan = Scan(FetchedRows(near, at.origin), at, chosen[pool], weight)
-            best_change = scan.settle(EXCHANGES)
-            chosen[pool] = scan.chosen
+            scan = Scan(FetchedRows(near, at.origin), at, chosen[pool], weight, work)
+            try:
+                best_change = scan.settle(EXCHANGES)
+            finally:
+                chosen[pool] = scan.chosen
             among = int(np.count_nonzero(scan.chosen)) * int(np.count_nonzero(~scan.chosen))
             return Improved(chosen, 0 if np.isnan(best_change) else among, best_change)
-        after = descend(at, near, chosen[pool], weight, EXCHANGES)
+        after = descend(at, near, chosen[pool], weight, EXCHANGES, work)
         made = np.count_nonzero(after != chosen[pool]) // 2
         chosen[pool] = after
         if made > FEW or self.theta_set.n_moves(chosen) > MOST_PAIRS:
             return Improved(chosen)
-        scan = Scan(self.rows, self.problem.expansion(chosen, lam), chosen, weight)
-        best_change = scan.settle(EXCHANGES)
-        return Improved(scan.chosen, 0 if np.isnan(best_change) else self.theta_set.n_moves(scan.chosen), best_change)
+        if made:
+            work.add(self.problem.fit_work(chosen))
+        scan = Scan(self.rows, self.problem.expansion(chosen, lam, work), chosen, weight, work)
+        try:
+            best_change = scan.settle(EXCHANGES)
+        finally:
+            chosen[:] = scan.chosen
+        return Improved(chosen, 0 if np.isnan(best_change) else self.theta_set.n_moves(chosen), best_change)
 
     def _changes(self, at: Expansion, off: Indices, on: Indices) -> Floats:
         """The change of J by each exchange."""

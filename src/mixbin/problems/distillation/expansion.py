@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mixbin._validate import Floats
+from mixbin.problems.work import Work
 
 
 class RowTerms(NamedTuple):
@@ -37,9 +38,11 @@ class Expansion(NamedTuple):
     H: Floats  # (d + 1, d + 1): the Hessian of J
     grad: Floats  # (d + 1, e): its gradient
 
-    def terms(self, zhat: Floats, *, none: bool = False) -> RowTerms:
+    def terms(self, zhat: Floats, *, none: bool = False, work: Work | None = None) -> RowTerms:
         """The terms of rows z - origin; ``none`` appends an empty row, which changes nothing."""
         d = len(self.P) - 1
+        if work is not None:
+            work.add(len(zhat) * (d + 1) * (d + 1 + 2 * self.coef.shape[1]))
         a = np.zeros((len(zhat) + none, d + 1))
         a[: len(zhat), :d] = zhat[:, :d]
         a[: len(zhat), d] = 1.0
@@ -48,8 +51,12 @@ class Expansion(NamedTuple):
         P_a = a @ self.P
         return RowTerms(a, P_a, residual, P_a @ self.grad)
 
-    def changed(self, rows: RowTerms, gains: Floats) -> "Expansion":
+    def changed(self, rows: RowTerms, gains: Floats, work: Work | None = None) -> "Expansion":
         """The expansion after these rows have gained these weights."""
+        if work is not None:
+            (k, n), e = rows.a.shape, self.coef.shape[1]
+            # The matrix, its factor, the solve, and the products with step, H and P.
+            work.add(k * k * n + k**3 // 3 + k * k * (n + e) + k * n * e + n * n * e + k * n * n)
         inner = rows.a @ rows.P_a.T + np.diag(1.0 / gains)
         solved = np.linalg.solve(inner, np.hstack([rows.residual, rows.P_a]))
         step = rows.P_a.T @ solved[:, : self.coef.shape[1]]

@@ -7,7 +7,9 @@ Throughout, z = (x, y) is a row with its targets appended. With K = [-W, I] the 
 matrix of the z's gives both covariances of the closed form, and the validation set enters only through its mean and its R factor.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +26,7 @@ from mixbin.problem import Evaluation, Improved, Indices, Warm
 from mixbin.problems.distillation.exchanges import ExchangeSearch
 from mixbin.problems.distillation.expansion import Expansion
 from mixbin.problems.strength import Strength
+from mixbin.problems.work import Work
 from mixbin.sets import Budget
 from mixbin.sets.budget import resolve_budget
 
@@ -33,6 +36,8 @@ LARGEST_SQUARE = 1e120
 """Gradients are products of squares of columns, and are squared once more by solvers."""
 LARGEST_WEIGHT = 1e100
 """Weights are at most 1; far beyond, their sums overflow."""
+FIT_ROUNDING = 1e-10
+"""The lower bound allows for rounding of this share of the targets' size."""
 
 
 class _Weighted(NamedTuple):
@@ -109,6 +114,9 @@ class RidgeDistillation:
     6
     """
 
+    preferred_settings: Mapping[str, int] = MappingProxyType({"inner_steps": 5})
+    """Few steps per eps: polish with the search for exchanges makes up for the rest (benchmarks/blog.py)."""
+
     def __init__(
         self,
         X: Any,
@@ -165,19 +173,51 @@ class RidgeDistillation:
         """
         return ExchangeSearch(self).best_move(theta, lam)
 
-    def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> Improved:
-        """A selection reached by exchanges that each lower J (see ``exchanges``)."""
-        return ExchangeSearch(self).improve(theta, lam)
+    def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None, max_cost: float = np.inf) -> Improved:
+        """A selection reached by exchanges that each lower J, worth at most ``max_cost`` evaluations (see ``exchanges``)."""
+        return ExchangeSearch(self).improve(theta, lam, max_cost)
 
     @property
     def rows(self) -> RowStore:
         """The store of the candidate rows; ``rows.statistics()`` says how large they are, where, and how often they were read."""
         return self._rows
 
-    def expansion(self, theta: ArrayLike, lam: ArrayLike) -> Expansion:
+    def lower_bound(self, theta: Floats, lam: Floats) -> float:
+        """The least value of the upper level over all linear models with intercept, whatever the rows and alpha."""
+        return self._least_value
+
+    @cached_property
+    def _least_value(self) -> float:
+        """Half the squared norm of the part of the targets that no combination of the columns reaches.
+
+        The columns of X come first in the triangular factor, so that part is its last block. For few validation rows R is not
+        triangular. Rounding may make the norm too large by a share of the targets', which is taken off.
+        """
+        d = self.n_features
+        triangle = np.asarray(np.linalg.qr(self._R, mode="r"))
+        unreached = float(np.linalg.norm(triangle[d:, d:]))
+        return 0.5 * max(unreached - FIT_ROUNDING * float(np.linalg.norm(self._R[:, d:])), 0.0) ** 2
+
+    def evaluation_work(self, theta: Floats) -> int:
+        """The multiply-adds of one evaluation with gradient: the fit, residuals, and what the gradient needs of all rows."""
+        d, columns = self.n_features, int(self._R.shape[1])
+        e = columns - d
+        adjoint = len(self._R) * (columns + d) * e + d * d * e
+        return self.fit_work(theta) + adjoint + self._rows.image_work(2 * e) + self._rows.n_rows * e
+
+    def fit_work(self, theta: NDArray[Any]) -> int:
+        """The multiply-adds of one fit: moments and closed form."""
+        d, columns = self.n_features, int(self._R.shape[1])
+        return self._rows.moment_work(theta) + d * d * d // 6 + d * d * (columns - d)
+
+    def expansion(self, theta: ArrayLike, lam: ArrayLike, work: Work | None = None) -> Expansion:
         """What exchanges need to know of the current selection, in coordinates centred on its weighted mean."""
+        d, rows, columns = self.n_features, *self._R.shape
+        if work is not None:
+            # Besides the fit: its inverse, the Hessian, residuals and gradient.
+            work.add(d**3 + (rows + 1) * (d + 1) ** 2 + rows * (columns + d + 1) * (columns - d))
         fit = self._trained(theta, lam)
-        d, e = self.n_features, len(fit.K)
+        e = len(fit.K)
         missed_mean = fit.K @ (self._val_mean - fit.mean)
         missed = self._R @ fit.K.T
         value = 0.5 * float(np.vdot(missed, missed) + np.vdot(missed_mean, missed_mean))

@@ -15,8 +15,9 @@ from mixbin._validate import Floats
 from mixbin.data.rows import ENTRIES_AT_ONCE, FetchedRows, RowStore
 from mixbin.problem import FALL, Indices
 from mixbin.problems.distillation.descent import descend
-from mixbin.problems.distillation.exchange import Ends, ends_of, pair_changes
+from mixbin.problems.distillation.exchange import Ends, ends_of, pair_changes, pair_work
 from mixbin.problems.distillation.expansion import Expansion, RowTerms
+from mixbin.problems.work import OutOfWork, Work
 
 FIRST_SIDE = 128
 """The exchanges between so many promising rows of each kind are evaluated at once, to have something to compare with."""
@@ -47,11 +48,16 @@ class Exchange(NamedTuple):
 
 
 class Scan:
-    """All candidate rows around one selection, or some of them; ``weight`` is 1/m."""
+    """All candidate rows around one selection, or some of them; ``weight`` is 1/m.
 
-    def __init__(self, rows: RowStore | FetchedRows, at: Expansion, chosen: NDArray[np.bool_], weight: float) -> None:
+    Once ``work`` is used up, every method raises OutOfWork; ``chosen`` is then the selection reached.
+    """
+
+    def __init__(
+        self, rows: RowStore | FetchedRows, at: Expansion, chosen: NDArray[np.bool_], weight: float, work: Work | None = None
+    ) -> None:
         self.rows, self.at, self.chosen = rows, at, chosen.copy()
-        self.weight = weight
+        self.weight, self._work = weight, Work() if work is None else work
         self._compute()
 
     def best(self) -> Exchange:
@@ -65,7 +71,7 @@ class Scan:
         return best
 
     def settle(self, most: int) -> float:
-        """Go round and make exchanges that lower J until none is left, about ``most`` were made, or one round found some.
+        """Make exchanges that lower J, round by round, until none is left, about ``most`` are made, or a whole round is over.
 
         Returns the change by the best of all exchanges that are left, none of which lowers J; NaN where that is not known.
         """
@@ -102,14 +108,17 @@ class Scan:
         """Make exchanges between these rows, then where they lead to; ``order`` gets the new rows in place of the old."""
         pool = np.union1d(part, np.concatenate([self._sorted(self.chosen, -1.0)[:POOL], self._sorted(~self.chosen, 1.0)[:POOL]]))
         first = np.searchsorted(pool, part)
-        after = descend(self.at, self.rows.take(pool, self.at.origin), self.chosen[pool], self.weight, MOST_AFTER, first)
+        near, work = self.rows.take(pool, self.at.origin), self._work
+        after = descend(self.at, near, self.chosen[pool], self.weight, MOST_AFTER, work, first)
         flipped = pool[after != self.chosen[pool]]
         out, into = flipped[self.chosen[flipped]], flipped[~self.chosen[flipped]]
         order[np.isin(order, out)] = into
         self.chosen[pool] = after
-        changed = self.at.terms(self.rows.take(flipped, self.at.origin))
+        if work.used_up:
+            raise OutOfWork
+        changed = self.at.terms(self.rows.take(flipped, self.at.origin), work=work)
         gains = np.where(self.chosen[flipped], self.weight, -self.weight)
-        before, self.at = self.at, self.at.changed(changed, gains)
+        before, self.at = self.at, self.at.changed(changed, gains, work)
         if flipped.size < MANY:
             self._update(changed, gains, before)
         else:
@@ -122,14 +131,16 @@ class Scan:
         n = rows.n_rows
         self.ends = Ends(np.empty(n), np.empty(n), np.empty((n, e)), np.empty((n, e)))
         for part in np.array_split(np.arange(n), -(-n * (len(at.P) + e) // ENTRIES_AT_ONCE)):
-            terms = at.terms(rows.take(part, at.origin))
+            terms = at.terms(rows.take(part, at.origin), work=self._work)
+            self._work.add(part.size * len(at.P) * (len(at.P) + 2))
             for whole, x in zip(self.ends, ends_of(terms, terms.P_a @ at.H), strict=True):
                 whole[part] = x
-        self.bounds = Bounds(self.ends, self.weight)
+        self.bounds = Bounds(self.ends, self.weight, self._work)
 
     def _update(self, changed: RowTerms, gains: Floats, before: Expansion) -> None:
         """The same after some rows have changed, with one thin product (see ``Block``)."""
-        k = gains.size
+        k, n, e = gains.size, len(before.P), before.coef.shape[1]
+        self._work.add(2 * k * n * n + n * n * e + 2 * k * k * n + k**3 + self.rows.n_rows * k * (4 + 2 * k + e))
         P_H = changed.P_a @ before.H
         images = self._images(np.vstack([changed.P_a, P_H @ before.P, (self.at.P @ self.at.grad).T]))
         F, T, slope = images[:k].T, images[k : 2 * k].T, images[2 * k :].T
@@ -138,17 +149,19 @@ class Scan:
         leverage = self.ends.leverage - np.einsum("nk,nk->n", F_E, F)
         bend = self.ends.bend - np.einsum("nk,nk->n", F_E, 2.0 * T - F_E @ (P_H @ changed.P_a.T))
         self.ends = Ends(leverage, bend, self.ends.residual - F_E @ changed.residual, np.ascontiguousarray(slope))
-        self.bounds = Bounds(self.ends, self.weight)
+        self.bounds = Bounds(self.ends, self.weight, self._work)
 
     def _images(self, thin: Floats) -> Floats:
         """``thin @ a`` for all rows."""
         d, e = len(self.at.P) - 1, self.at.coef.shape[1]
+        self._work.add(self.rows.image_work(len(thin)))
         return self.rows.images(np.hstack([thin[:, :d], np.zeros((len(thin), e))]), self.at.origin) + thin[:, d:]
 
     def _changes(self, off: Indices, on: Indices) -> Floats:
         """The change of J for every pair of these rows; a row to put in is needed as it is, one to take out as its images."""
-        d = len(self.at.P) - 1
-        P_a = self.at.terms(self.rows.take(off, self.at.origin)).P_a
+        d, e = len(self.at.P) - 1, self.at.coef.shape[1]
+        P_a = self.at.terms(self.rows.take(off, self.at.origin), work=self._work).P_a
+        self._work.add(2 * off.size * (d + 1) ** 2 + 2 * off.size * on.size * d + pair_work(off.size * on.size, e))
         thin = np.vstack([P_a, P_a @ self.at.H @ self.at.P])
         images = thin[:, :d] @ self.rows.take(on, self.at.origin)[:, :d].T + thin[:, d:]
         ends = Ends(*(x[off][:, None] for x in self.ends))
@@ -185,7 +198,9 @@ class Scan:
 class Bounds:
     """Lower bounds of the change over the weight, from what is known of the rows alone."""
 
-    def __init__(self, rows: Ends, weight: float) -> None:
+    def __init__(self, rows: Ends, weight: float, work: Work) -> None:
+        self._work = work
+        work.add(len(rows.leverage) * (4 + 3 * rows.slope.shape[1]))
         self.leverage, self.residual, self.slope = weight * np.maximum(rows.leverage, 0.0), rows.residual, rows.slope
         self.root, self.fit = np.sqrt(self.leverage), np.einsum("ne,ne->n", rows.slope, rows.residual)
         self.steep, self.far = np.linalg.norm(rows.slope, axis=1), np.linalg.norm(rows.residual, axis=1)
@@ -193,6 +208,7 @@ class Bounds:
 
     def bound(self, i: Indices, j: Indices) -> Floats:
         """For each pair of rows i and j; -inf where row i cannot be taken out alone."""
+        self._work.add(i.size * j.size * (24 + 2 * self.slope.shape[1]))
         keep, into = (1.0 - self.leverage[i])[:, None], 1.0 + self.leverage[j]
         # |a_i' P a_j| is at most this; the true determinant lies between keep * into and that plus its square.
         cross = np.outer(self.root[i], self.root[j])
@@ -219,6 +235,7 @@ class Bounds:
 
     def block_bound(self, i: Indices, j: Indices) -> Floats:
         """For each row j, against all rows i at once."""
+        self._work.add(10 * (i.size + j.size))
         keep, into, root = 1.0 - self.leverage[i], 1.0 + self.leverage[j], self.root[i]
         if keep.min() <= ROUNDING:
             return np.full(j.size, -np.inf)

@@ -1,5 +1,7 @@
 """Which rows to train a classifier on, or which labels to trust: multinomial logistic regression with weighted rows."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -81,6 +83,9 @@ class SoftmaxDistillation:
     (False, True)
     """
 
+    preferred_settings: Mapping[str, int] = MappingProxyType({"starts": 1})
+    """One start: with a fixed penalty and classes that the rows can tell, other starts lead to the same answer."""
+
     def __init__(
         self,
         X: ArrayLike,
@@ -137,7 +142,7 @@ class SoftmaxDistillation:
         return Evaluation(float(loss.mean()), grad_theta, grad_lam, {"B": got.B, "A": A}, info)
 
     def suggest(self, rng: np.random.Generator) -> Floats:
-        """All rows alike: with a fixed penalty and classes that the rows can tell, other starts lead to the same answer."""
+        """All rows alike."""
         return self.theta_set.start()
 
     def model(self, theta: ArrayLike, lam: ArrayLike = ()) -> tuple[Floats, Floats]:

@@ -313,6 +313,25 @@ def solve(
 
 
 @compiled
+def factor_work(n: int, P: int, L: int) -> int:
+    """The multiply-adds of one reweighting and the Newton step that follows, for n rows, P features and L groups."""
+    ridge = 2 * L * P + 2 * n * P + n * (n + 1) // 2 * P + n * n * n // 6 + n * n
+    return ridge + curvature_work(n, P, L) + L * L * L // 6 + L * L
+
+
+@compiled
+def curvature_work(n: int, P: int, L: int) -> int:
+    """The multiply-adds of ``curvature``."""
+    return n * P + n * L * P + n * n * L // 2 + L * P + L * (L + 1) // 2 * (P + n)
+
+
+@compiled
+def hypergradient_work(n: int, P: int, L: int) -> int:
+    """The multiply-adds of ``hypergradient``: the curvature, its factor, two solves and four products with theta."""
+    return curvature_work(n, P, L) + L * L * L // 6 + L * L + 2 * (2 * n * P + n * n) + 4 * L * P
+
+
+@compiled
 def ridge_solve(X: Floats, at: Solution, x: Floats, inner: Floats) -> None:
     """Replace ``x`` by (D + X'X/N)^-1 x."""
     P = len(x)

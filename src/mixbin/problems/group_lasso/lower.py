@@ -14,7 +14,7 @@ from mixbin._validate import Floats
 from mixbin.data.tasks import Tasks
 from mixbin.problem import Indices
 from mixbin.problems.group_lasso.compiled import compiled, half_mean_square
-from mixbin.problems.group_lasso.implicit import Whole, blank, hypergradient, solve
+from mixbin.problems.group_lasso.implicit import Whole, blank, factor_work, hypergradient, hypergradient_work, solve
 from mixbin.problems.group_lasso.one_hot import add_changes, solve_screened
 from mixbin.problems.group_lasso.unrolled import reverse, run, whitened
 
@@ -36,6 +36,8 @@ class TaskSolutions(NamedTuple):
     )
     steps: Floats  # (k,): factorisations, or steps of the unrolled method
     residuals: Floats  # (k,): the size of the last step, relative to the solution
+    work: Whole  # (k,): the multiply-adds of model and loss
+    gradient_work: Whole  # (k,): those of the hypergradient, whether it was asked for or not
 
 
 class LowerLevel(Protocol):
@@ -63,24 +65,25 @@ class ImplicitModels:
         def block(part: slice) -> TaskSolutions:
             out = _empty_solutions(theta, terms[part], state[part])
             kernel = (*self.train, *self.val, terms[part], theta_t, labels, lam, self.ridge, self.scales, gradient)
-            grad_lam = implicit_block(*kernel, out.state, out.values, out.steps, out.residuals, out.coef, out.grad_theta)
+            filled = (out.state, out.values, out.steps, out.residuals, out.coef, out.grad_theta, out.work, out.gradient_work)
+            grad_lam = implicit_block(*kernel, *filled)
             return out._replace(grad_lam=grad_lam)
 
         return _joined(in_blocks(block, len(terms), self.n_jobs))
 
-    def moves(self, theta: Floats, lam: float, state: Floats, feature: Indices, target: Indices) -> tuple[Floats, Floats]:
-        """The validation losses at a one-hot theta, and for each row move the sum of their changes."""
+    def moves(self, theta: Floats, lam: float, state: Floats, feature: Indices, target: Indices) -> tuple[Floats, Floats, int]:
+        """The validation losses at a one-hot theta, the sum of their changes by each row move, and the multiply-adds."""
         labels, state = one_hot_labels(theta), state.copy()
         terms, feature, target = np.arange(self.train.n_tasks), feature.astype(np.int64), target.astype(np.int64)
 
-        def block(part: slice) -> tuple[Floats, Floats]:
+        def block(part: slice) -> tuple[Floats, Floats, int]:
             values, changes = np.empty(len(terms[part])), np.zeros(len(feature))
             kernel = (*self.train, *self.val, terms[part], labels, lam, self.ridge, self.scales)
-            moves_block(*kernel, state[part], feature, target, values, changes)
-            return values, changes
+            work = moves_block(*kernel, state[part], feature, target, values, changes)
+            return values, changes, work
 
-        values, changes = zip(*in_blocks(block, len(terms), self.n_jobs), strict=True)
-        return np.concatenate(values), summed(list(changes))
+        values, changes, work = zip(*in_blocks(block, len(terms), self.n_jobs), strict=True)
+        return np.concatenate(values), summed(list(changes)), sum(work)
 
 
 class UnrolledModels:
@@ -101,7 +104,13 @@ class UnrolledModels:
             out = _empty_solutions(theta, terms[part], state[part])
             kernel = (*self.train, *self.val, self.R, terms[part], theta_t, lam, self.ridge, self.q, gradient)
             grad_lam = unrolled_block(*kernel, out.values, out.residuals, out.coef, out.grad_theta)
-            return out._replace(grad_lam=grad_lam, steps=np.full(len(out.values), float(self.q)))
+            rows, rows_val = (np.diff(tasks.starts)[terms[part]] for tasks in (self.train, self.val))
+            # Each step applies R and its transpose and two products with theta; in reverse, two more.
+            P, L = theta.shape
+            work = (self.q + 1) * 2 * P * (rows + L) + 2 * P * rows_val
+            gradient_work = (self.q + 1) * 2 * P * (rows + 2 * L)
+            steps = np.full(len(out.values), float(self.q))
+            return out._replace(grad_lam=grad_lam, steps=steps, work=work, gradient_work=gradient_work)
 
         return _joined(in_blocks(block, len(terms), self.n_jobs))
 
@@ -124,13 +133,16 @@ def in_blocks(block: Callable[[slice], R], size: int, n_jobs: int) -> list[R]:
 
 def _empty_solutions(theta: Floats, terms: Indices, state: Floats) -> TaskSolutions:
     k, (P, L) = len(terms), theta.shape
-    return TaskSolutions(np.empty(k), np.zeros((L, P)), 0.0, np.empty((k, P)), state, np.empty(k), np.empty(k))
+    work, gradient_work = np.zeros((2, k), dtype=np.int64)
+    return TaskSolutions(
+        np.empty(k), np.zeros((L, P)), 0.0, np.empty((k, P)), state, np.empty(k), np.empty(k), work, gradient_work
+    )
 
 
 def _joined(blocks: list[TaskSolutions]) -> TaskSolutions:
-    values, grads, grad_lams, coefs, states, steps, residuals = zip(*blocks, strict=True)
+    values, grads, grad_lams, coefs, states, steps, residuals, work, gradient_work = zip(*blocks, strict=True)
     grad_theta = np.ascontiguousarray(summed(list(grads)).T)
-    rest = (np.concatenate(x) for x in (coefs, states, steps, residuals))
+    rest = (np.concatenate(x) for x in (coefs, states, steps, residuals, work, gradient_work))
     return TaskSolutions(np.concatenate(values), grad_theta, float(sum(grad_lams)), *rest)
 
 
@@ -163,6 +175,8 @@ def implicit_block(
     residuals: Floats,
     coef: Floats,
     grad: Floats,
+    work: Whole,
+    gradient_work: Whole,
 ) -> float:
     """Solve these tasks one after the other and add their dG/dtheta to ``grad``; returns the sum of their dG/dlam."""
     L, P = theta.shape
@@ -174,9 +188,10 @@ def implicit_block(
         part = slice(starts_val[t], starts_val[t + 1])
         w = coef[k]
         if len(labels):
-            steps[k], residuals[k], features, Xw, theta_w, at = solve_screened(
+            steps[k], residuals[k], work[k], features, Xw, theta_w, at = solve_screened(
                 Xt, yt, labels, lam, ridge, scales[t], state[k], w, slope, norms
             )
+            gradient_work[k] = hypergradient_work(len(yt), len(features), len(at.s))
             values[k] = half_mean_square(X_val[part], y_val[part], w, z)
             if gradient and len(features):
                 grad_w = np.zeros(theta_w.shape)
@@ -186,11 +201,14 @@ def implicit_block(
         else:
             at = blank(len(yt), P, L)
             at.s[:] = state[k]
-            steps[k], residuals[k] = solve(Xt, yt, theta2, False, lam, ridge, scales[t], at)
+            count, residuals[k] = solve(Xt, yt, theta2, False, lam, ridge, scales[t], at)
+            steps[k], work[k] = count, count * factor_work(len(yt), P, L)
+            gradient_work[k] = hypergradient_work(len(yt), P, L)
             state[k], w[:] = at.s, at.w
             values[k] = half_mean_square(X_val[part], y_val[part], w, z)
             if gradient:
                 grad_lam += hypergradient(Xt, theta, theta2, lam, scales[t], at, z, grad)
+        work[k] += 2 * X_val[part].size
     return grad_lam
 
 
@@ -212,14 +230,20 @@ def moves_block(
     target: Whole,
     values: Floats,
     changes: Floats,
-) -> None:
-    """Set ``values`` to the validation losses of these tasks, and add their changes by each move to ``changes``."""
+) -> int:
+    """Set ``values`` to the validation losses of these tasks, and add their changes by each move to ``changes``.
+
+    Returns the multiply-adds.
+    """
+    work = 0
     for k in range(len(terms)):
         t = terms[k]
         part, part_val = slice(starts[t], starts[t + 1]), slice(starts_val[t], starts_val[t + 1])
-        values[k] = add_changes(
+        values[k], more = add_changes(
             X[part], y[part], X_val[part_val], y_val[part_val], labels, lam, ridge, scales[t], state[k], feature, target, changes
         )
+        work += more
+    return work
 
 
 @compiled

@@ -9,7 +9,7 @@ import numpy as np
 
 from mixbin._validate import Floats
 from mixbin.problems.group_lasso.compiled import compiled, half_mean_square, transposed_times
-from mixbin.problems.group_lasso.implicit import AT_ZERO, DELTA, LIFTED_SIZE, Bools, Solution, Whole, blank, solve
+from mixbin.problems.group_lasso.implicit import AT_ZERO, DELTA, LIFTED_SIZE, Bools, Solution, Whole, blank, factor_work, solve
 
 NEARLY_ACTIVE = 1e-9
 """A group counts as leaving zero when its condition holds with a margin smaller than this share of lam^2."""
@@ -63,16 +63,16 @@ def solve_screened(
     w: Floats,
     slope: Floats,
     norms: Floats,
-) -> tuple[int, float, Whole, Floats, Floats, Solution]:
+) -> tuple[int, float, int, Whole, Floats, Floats, Solution]:
     """Solve a task over its working groups, and add and remove groups until every group satisfies the condition for zero.
 
     Sets ``w`` and ``s`` to the solution, ``slope`` to X'r/N and ``norms`` to the squared norms of ``slope`` over the groups.
-    Returns the number of factorisations, the last relative step, and the working features with their parts of X, of theta and of
-    the solution.
+    Returns the number of factorisations, the last relative step, the multiply-adds, and the working features with their parts of
+    X, of theta and of the solution.
     """
     L = len(s)
     working = working_groups(s, scale)
-    count, change = 0, 0.0
+    count, change, work = 0, 0.0, 0
     for _ in range(2 * L):
         features, place = working_features(labels, working)
         n_working = int(np.sum(working))
@@ -84,11 +84,13 @@ def solve_screened(
                     at.s[place[g]] = s[g]
             more, change = solve(Xw, y, theta, True, lam, ridge, scale, at)
             count += more
+            work += more * factor_work(len(y), len(features), n_working)
         else:
             at.a[:] = y / len(y)
         for g in range(L):
             s[g] = at.s[place[g]] if working[g] else DELTA * scale
         transposed_times(X, at.a, slope)
+        work += X.size
         norms[:] = 0.0
         for p in range(len(labels)):
             norms[labels[p]] += slope[p] * slope[p]
@@ -103,7 +105,7 @@ def solve_screened(
     w[:] = 0.0
     for j in range(len(features)):
         w[features[j]] = at.w[j]
-    return count, change, features, Xw, theta, at
+    return count, change, work, features, Xw, theta, at
 
 
 @compiled
@@ -120,12 +122,15 @@ def add_changes(
     feature: Whole,
     target: Whole,
     changes: Floats,
-) -> float:
-    """Return one task's validation loss; add its change when ``feature[i]`` moves to group ``target[i]`` to ``changes[i]``."""
+) -> tuple[float, int]:
+    """Return one task's validation loss, and the multiply-adds of all that follows.
+
+    Adds the change of the loss when ``feature[i]`` moves to group ``target[i]`` to ``changes[i]``.
+    """
     L, P = len(s), len(labels)
     w, slope, norms, grad = np.empty(P), np.empty(P), np.empty(L), np.empty(P)
     moved, moved_s, moved_slope, moved_norms = labels.copy(), np.empty(L), np.empty(P), np.empty(L)
-    solve_screened(X, y, labels, lam, ridge, scale, s, w, slope, norms)
+    work = solve_screened(X, y, labels, lam, ridge, scale, s, w, slope, norms)[2] + 2 * X_val.size
     value = half_mean_square(X_val, y_val, w, grad)
     working, w_here = working_groups(s, scale), w.copy()
     for i in range(len(feature)):
@@ -142,7 +147,7 @@ def add_changes(
             moved_s[g] = np.sqrt(s[g] ** 2 + square)
         elif would_leave_zero:
             moved_s[g] = LIFTED_SIZE * scale
-        solve_screened(X, y, moved, lam, ridge, scale, moved_s, w, moved_slope, moved_norms)
+        work += solve_screened(X, y, moved, lam, ridge, scale, moved_s, w, moved_slope, moved_norms)[2] + 2 * X_val.size
         changes[i] += half_mean_square(X_val, y_val, w, grad) - value
         moved[p] = labels[p]
-    return value
+    return value, work

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from mixbin._validate import Floats
 from mixbin.data.tasks import Tasks
+from mixbin.problems.work import Work
 
 Labels = NDArray[np.int64]
 
@@ -68,15 +69,21 @@ def clustered(similarity: Floats, n_groups: int, seed: int) -> Labels:
     return labels
 
 
-def move_gains(tasks: Tasks, labels: Labels, n_groups: int, n_jobs: int, steps: int | None = None) -> Floats:
+def move_gains(
+    tasks: Tasks, labels: Labels, n_groups: int, n_jobs: int, steps: int | None = None, work: Work | None = None
+) -> Floats:
     """The gain of each row move in the logarithm of the evidence (see ``evidence``), of shape (P, L); 0 for staying."""
-    from mixbin.problems.group_lasso.evidence import VARIANCE_STEPS, evidence_gains
+    from mixbin.problems.group_lasso.evidence import VARIANCE_STEPS, evidence_gains, gains_work
     from mixbin.problems.group_lasso.lower import in_blocks, summed
+
+    n_steps = VARIANCE_STEPS[-1] if steps is None else steps
+    if work is not None:
+        work.add(sum(gains_work(int(n), len(labels), n_groups, n_steps) for n in np.diff(tasks.starts)))
 
     def block(part: slice) -> Floats:
         gains = np.zeros((len(labels), n_groups))
         last = min(part.stop, tasks.n_tasks)
-        evidence_gains(*tasks, part.start, last, labels, VARIANCE_STEPS[-1] if steps is None else steps, gains)
+        evidence_gains(*tasks, part.start, last, labels, n_steps, gains)
         return gains
 
     return summed(in_blocks(block, tasks.n_tasks, n_jobs))

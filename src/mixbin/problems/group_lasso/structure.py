@@ -6,7 +6,9 @@ See docs/maths.md, "Group structures".
 import logging
 import os
 import time
+from collections.abc import Mapping
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -20,6 +22,7 @@ from mixbin.errors import DivergedError, InvalidInput
 from mixbin.problem import FALL, Evaluation, Improved, Indices, Warm
 from mixbin.problems.group_lasso.start import by_evidence, move_gains, structure_of
 from mixbin.problems.strength import Strength
+from mixbin.problems.work import OutOfWork, Work
 from mixbin.sets import OneHot
 
 if TYPE_CHECKING:
@@ -31,6 +34,10 @@ START_NOISE = 0.1
 """The standard deviation of the noise in the published random start, relative to the equal weights 1/L."""
 LARGEST_LOSS_OF_EVIDENCE = 30.0
 """With ``moves="supported"``, a move that lowers the logarithm of the evidence by more than this is not made."""
+CAUTION = 4
+"""What it takes to train models is only known afterwards: under a limit, this many times what others took is set aside."""
+AT_ONCE = 64
+"""Row moves that are evaluated in one call under a limit."""
 
 
 class GroupLassoStructure:
@@ -94,6 +101,10 @@ class GroupLassoStructure:
     True
     """
 
+    preferred_settings: Mapping[str, int] = MappingProxyType({"inner_steps": 5, "starts": 1})
+    """One start, from the structure that the data suggest; few steps per eps, since the search for row moves makes up for the
+    rest."""
+
     def __init__(
         self,
         X: Any,
@@ -145,6 +156,10 @@ class GroupLassoStructure:
 
     def evaluate_moves(self, theta: Floats, lam: Floats, off: Indices, on: Indices, *, warm: Warm | None = None) -> Floats:
         """G after each row move from a binary theta, exactly; tasks that cannot change are not solved again (see ``one_hot``)."""
+        return self._evaluate_moves(theta, lam, off, on, warm)[0]
+
+    def _evaluate_moves(self, theta: Floats, lam: Floats, off: Indices, on: Indices, warm: Warm | None) -> tuple[Floats, int]:
+        """G after each row move, and the multiply-adds."""
         binary = check.binary("theta", theta, shape=self.theta_set.shape)
         if self.theta_set.violation(binary):
             raise check.fail("theta", theta, "one-hot in every row", "start from a vertex of the set")
@@ -154,9 +169,10 @@ class GroupLassoStructure:
         start = binary.astype(np.float64)
         lower = self._lower
         if not hasattr(lower, "moves"):
-            return np.array([self._moved(start, lam, p, group) for p, group in zip(feature, target, strict=True)])
-        values, changes = lower.moves(start, self.strength.value(lam), self._state(warm), feature, target)
-        return np.asarray((values.sum() + changes) / self.n_terms)
+            solved = [self._moved(start, lam, p, group) for p, group in zip(feature, target, strict=True)]
+            return np.array([value for value, _ in solved]), sum(work for _, work in solved)
+        values, changes, work = lower.moves(start, self.strength.value(lam), self._state(warm), feature, target)
+        return np.asarray((values.sum() + changes) / self.n_terms), int(work)
 
     def suggest(self, rng: np.random.Generator) -> Floats:
         """A starting point: a binary structure found in the data, or equal weights with a little noise, as ``start`` says."""
@@ -175,33 +191,74 @@ class GroupLassoStructure:
         k = int(np.argmin(values))
         return int(off[k]), int(on[k]), float(values[k])
 
-    def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> Improved:
+    def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None, max_cost: float = np.inf) -> Improved:
         """Make as many row moves that lower G as help when made together.
 
         With ``moves="supported"`` only moves are considered that do not strongly lower the evidence of the data.
+
+        ``cost`` counts the multiply-adds of the evidence and of all models that were trained. With ``max_cost``, the moves with
+        the best evidence are tried, as many as fit.
         """
         labels = np.argmax(theta, axis=1)
-        gains = move_gains(self._evidence_rows, labels, self.n_groups, self._threads)
+        if max_cost < 1:
+            return Improved(theta > 0.5)
+        here = self._solve(theta, lam, np.arange(self.n_terms), warm, False)
+        work, training = Work(int(here.work.sum() + here.gradient_work.sum()), max_cost), int(here.work.sum())
+        try:
+            work.add(training)
+            gains = move_gains(self._evidence_rows, labels, self.n_groups, self._threads, work=work)
+        except OutOfWork:
+            return Improved(theta > 0.5, cost=work.cost)
         gains[np.arange(len(labels)), labels] = -np.inf
         on = np.flatnonzero(gains > (-LARGEST_LOSS_OF_EVIDENCE if self.moves == "supported" else -np.inf))
-        if not on.size:
-            return Improved(theta > 0.5)
-        feature, group = np.divmod(on, self.n_groups)
-        value = self.evaluate(theta, lam, warm=warm, gradient=False).value
-        values = self.evaluate_moves(theta, lam, feature * self.n_groups + labels[feature], on, warm=warm)
+        if max_cost < np.inf:
+            on = on[np.argsort(-gains.reshape(-1)[on], kind="stable")]
+        value, values = float(here.values.sum() / self.n_terms), self._affordable(theta, lam, on, warm, work, training)
+        if not values.size:
+            return Improved(theta > 0.5, cost=work.cost)
+        feature, group = np.divmod(on[: values.size], self.n_groups)
         best = np.flatnonzero(values < value * (1.0 - FALL))
         best = best[np.argsort(values[best], kind="stable")]
         best = best[np.sort(np.unique(feature[best], return_index=True)[1])]
         while best.size:
+            if work.left < CAUTION * training:
+                best = best[:1]
             moved = labels.copy()
             moved[feature[best]] = group[best]
             there = np.eye(self.n_groups)[moved]
             # A single move is known to lower G. Several together may not, because each was evaluated alone: try half as many
             # then.
-            if best.size == 1 or self.evaluate(there, lam, warm=warm, gradient=False).value < values[best[0]]:
-                return Improved(there > 0.5)
+            if best.size == 1 or self._counted_value(there, lam, warm, work) < values[best[0]]:
+                return Improved(there > 0.5, cost=work.cost)
             best = best[: best.size // 2]
-        return Improved(theta > 0.5, on.size, float(values.min()) - value)
+        tried = on.size if values.size == on.size else 0
+        return Improved(theta > 0.5, tried, float(values.min()) - value if tried else np.nan, work.cost)
+
+    def _affordable(self, theta: Floats, lam: Floats, on: Indices, warm: Warm | None, work: Work, training: int) -> Floats:
+        """G after the first of these row moves: all of them, or as many as ``work`` is likely to allow.
+
+        ``training`` is what it takes to train all models once, which every call does first.
+        """
+        off = on // self.n_groups * self.n_groups + np.argmax(theta, axis=1)[on // self.n_groups]
+        found, each, limited = [np.empty(0)], float(CAUTION * training), work.left < np.inf
+        done = 0
+        while done < on.size:
+            size = on.size - done
+            if limited:
+                size = int(min(size, AT_ONCE, (work.left - training) // each))
+            if size < 1:
+                break
+            part = slice(done, done + size)
+            values, products = self._evaluate_moves(theta, lam, off[part], on[part], warm)
+            work.note(products)
+            found.append(values)
+            done, each = part.stop, CAUTION * max(1.0, products / size)
+        return np.concatenate(found)
+
+    def _counted_value(self, theta: Floats, lam: Floats, warm: Warm | None, work: Work) -> float:
+        solved = self._solve(theta, lam, np.arange(self.n_terms), warm, False)
+        work.note(int(solved.work.sum()))
+        return float(solved.values.sum() / self.n_terms)
 
     def coef(self, theta: ArrayLike, lam: ArrayLike = ()) -> Floats:
         """The models trained with (theta, lam), of shape (tasks, features)."""
@@ -248,10 +305,12 @@ class GroupLassoStructure:
             )
         return got
 
-    def _moved(self, theta: Floats, lam: Floats, feature: int, group: int) -> float:
+    def _moved(self, theta: Floats, lam: Floats, feature: int, group: int) -> tuple[float, int]:
+        """G after one row move, and the multiply-adds."""
         moved = theta.copy()
         moved[feature] = np.arange(self.n_groups) == group
-        return self.evaluate(moved, lam, gradient=False).value
+        solved = self._solve(moved, lam, np.arange(self.n_terms), None, False)
+        return float(solved.values.sum() / self.n_terms), int(solved.work.sum())
 
     def _state(self, warm: Warm | None) -> Floats:
         """A copy of the states from which the tasks' solves start; 0 means a cold start."""
