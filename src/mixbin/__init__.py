@@ -3,9 +3,9 @@
 Every public name is on this page and loaded when it is first used, so that ``import mixbin`` stays light.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from mixbin._lazy import lazily
 from mixbin._version import __version__
 
 _HOME = {
@@ -64,6 +64,7 @@ _HOME = {
 _PACKAGES = (
     "certificate",
     "checkpoint",
+    "data",
     "datasets",
     "errors",
     "estimators",
@@ -114,16 +115,4 @@ if TYPE_CHECKING:
     from mixbin.solvers import FrankWolfe, ProjectedGradient, Saga, SpectralGradient, StochasticGradient
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        value = getattr(import_module(_HOME[name]), name)
-    elif name in _PACKAGES:
-        value = import_module(f"mixbin.{name}")
-    else:
-        raise AttributeError(f"module 'mixbin' has no attribute {name!r}")
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, *_PACKAGES})
+__getattr__, __dir__ = lazily(__name__, {**_HOME, "__version__": "mixbin._version", **dict.fromkeys(_PACKAGES, ".")})

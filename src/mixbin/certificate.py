@@ -67,6 +67,11 @@ class Certificate:
         return proven_gap(self.lower_bound, self.value)
 
     @property
+    def gap_in_percent(self) -> str:
+        """The gap as a person reads it, rounded up: what is said must hold."""
+        return _rounded_up(100 * self.gap)
+
+    @property
     def one_move_optimal(self) -> bool | None:
         """True when every single move was tried and none lowers G, False when one does, None when not all were tried."""
         if self.best_change < 0:
@@ -126,7 +131,7 @@ class Certificate:
     def _bound_sentence(self) -> str:
         if self.gap == 0:
             return "No answer is better."
-        return f"No answer can be more than {_rounded_up(100 * self.gap)} % better."
+        return f"No answer can be more than {self.gap_in_percent} % better."
 
 
 def certify(

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import mixbin
 from mixbin.cli import app
-from mixbin.cli.commands.demo import PLANTED, Planted, told
+from mixbin.cli.commands.demo import PLANTED, Planted, in_words
 from mixbin.cli.commands.diabetes import Comparison, Line, conclusions, load, table
 from mixbin.errors import DivergedError, InvalidInput
 from mixbin.studies.options import parse_budget
@@ -261,7 +261,7 @@ def test_the_planted_groups_are_found(default, place):
     ("index", "words"), [(1.0, "finds exactly the groups"), (0.5, "finds groups with a Rand index of 0.50 (1 is the truth)")]
 )
 def test_what_is_told_of_the_groups_follows_the_numbers(index, words):
-    assert words in told(Planted(60, 24, 4, index, 0.02, 0.01, 10, 1.0))
+    assert words in in_words(Planted(60, 24, 4, index, 0.02, 0.01, 10, 1.0))
 
 
 @pytest.mark.slow

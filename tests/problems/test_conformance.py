@@ -54,7 +54,7 @@ def test_every_promise(name):
     check_problem(PROBLEMS[name](), gradient_tol=1e-5, trials=1)
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_every_promise_at_more_points(name):
     check_problem(PROBLEMS[name](), gradient_tol=1e-5, seed=1, trials=5)

@@ -56,7 +56,7 @@ def test_every_promise(name):
     check_solver(VARIANTS[name], steps=3, convex_tol=None)
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 @pytest.mark.parametrize("name", VARIANTS)
 def test_every_promise_on_more_problems(name):
     """With the stationary points of convex problems, and more steps."""

@@ -13,7 +13,7 @@ from mixbin.sets import BinarySet
 SAME = 1e-9
 """Entries are tied when theta and the gradient agree to this, relative to their ranges."""
 ODD = np.uint64(0x9E3779B97F4A7C15)
-BLOCK = 2**16
+ENTRIES_AT_ONCE = 2**16
 
 
 def gather_ties(theta_set: BinarySet, theta: Floats, grad: Floats, rng: np.random.Generator) -> Floats | None:
@@ -73,9 +73,9 @@ def _maybe_tied(level: Floats, slope: Floats) -> NDArray[np.bool_]:
     del ordered
     tied = np.zeros(slope.size, dtype=np.bool_)
     if twice.size:
-        for i in range(0, slope.size, BLOCK):
-            key = _mixed(level[i : i + BLOCK], slope[i : i + BLOCK])
-            tied[i : i + BLOCK] = twice[np.minimum(np.searchsorted(twice, key), twice.size - 1)] == key
+        for i in range(0, slope.size, ENTRIES_AT_ONCE):
+            key = _mixed(level[i : i + ENTRIES_AT_ONCE], slope[i : i + ENTRIES_AT_ONCE])
+            tied[i : i + ENTRIES_AT_ONCE] = twice[np.minimum(np.searchsorted(twice, key), twice.size - 1)] == key
     return tied
 
 

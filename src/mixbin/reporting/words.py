@@ -42,6 +42,7 @@ def evidence(certificate: Certificate | None, status: str, question: Question) -
     return [
         ending,
         _one_change(certificate, question),
+        *_bound(certificate, question),
         _held(certificate, question),
         _against_relaxed(certificate, question),
         _limits(certificate, question),
@@ -66,6 +67,17 @@ def _one_change(it: Certificate, question: Question) -> Point:
         text = f"No single {question.change} would lower the {question.loss}, {as_it_is}. All {it.moves_total:,} were tried"
         return Point(f"{text}{nearest}.", head, "good")
     return Point(f"{of} were tried, {as_it_is}, and none lowers the {question.loss}; the others are not known.", head, "open")
+
+
+def _bound(it: Certificate, question: Question) -> list[Point]:
+    head = "Proven"
+    if isnan(it.gap):
+        return []
+    if it.gap == 0:
+        return [Point(f"No {question.answer} has a lower {question.loss}.", head, "good")]
+    return [
+        Point(f"No {question.answer} can have a {question.loss} that is more than {it.gap_in_percent} % lower.", head, "good")
+    ]
 
 
 def _held(it: Certificate, question: Question) -> Point:
@@ -110,9 +122,11 @@ def _against_relaxed(it: Certificate, question: Question) -> Point:
 
 
 def _limits(it: Certificate, question: Question) -> Point:
-    text = (
+    proof = (
         f"It is no proof that this is the best {question.answer} of all: answers that differ by two or more changes were not "
-        "compared. And it is about the validation data, on which the answer was chosen: how it does on new data, only test data "
-        "tell."
+        "compared. "
+    )
+    text = ("" if it.gap == 0 else proof) + (
+        "It is about the validation data, on which the answer was chosen: how it does on new data, only test data tell."
     )
     return Point(text, "What this does not say", "")

@@ -82,7 +82,7 @@ def run(budget: str, alpha: float | None, seed: int, out: Path, *, as_json: bool
     if as_json:
         print(json.dumps(asdict(comparison) | {"groups": asdict(structure), "page": str(page)}, allow_nan=False))
     else:
-        console.print(f"\n{told(structure)}\n\nEverything as pages: open {page} in a browser.")
+        console.print(f"\n{in_words(structure)}\n\nEverything as pages: open {page} in a browser.")
 
 
 def enter(out: Path) -> None:
@@ -123,7 +123,7 @@ def finding_groups(seed: int, out: Path) -> Iterator[Callable[[], Planted]]:
 
 
 def planted(summary: Mapping[str, Any]) -> Planted:
-    """What is told of that run."""
+    """What the demo says about that run."""
     oracle, found = summary["methods"]
     return Planted(
         tasks=summary["tasks"],
@@ -137,7 +137,7 @@ def planted(summary: Mapping[str, Any]) -> Planted:
     )
 
 
-def told(it: Planted) -> str:
+def in_words(it: Planted) -> str:
     """The second part in words."""
     found = (
         "exactly the groups" if it.adjusted_rand == 1 else f"groups with a Rand index of {it.adjusted_rand:.2f} (1 is the truth)"

@@ -33,7 +33,7 @@ WIDE = 130
 """Columns of a terminal from which on deviations have room."""
 
 
-SHOWN = {
+FILES = {
     "report.html": "everything as a page, for a browser",
     "README.md": "the same as text",
     "*.md, *.csv": "the tables",
@@ -149,7 +149,7 @@ def show(said: Record, made: Sequence[Table], before: int, total: int, out: Path
     known = f" ({before} of them were there before)" if before else ""
     console.print(f"Size {said['size']}. Solver: {said['solver']}. {total} runs{known}. {said['machine']}.")
     console.print(f"Written to {out}:")
-    for name, what in SHOWN.items():
+    for name, what in FILES.items():
         console.print(f"  {name:<14} {what}")
 
 

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from mixbin._validate import Floats
 from mixbin.problem import FALL, Indices
-from mixbin.problems.distillation.exchange import Ends, pair_changes, pair_work
+from mixbin.problems.distillation.exchange import ExchangeTerms, pair_changes, pair_work
 from mixbin.problems.distillation.expansion import Expansion, RowTerms
 from mixbin.problems.work import OutOfWork, Work
 
-BLOCK = 128
+ROWS_IN_BLOCK = 128
 """Rows of each kind in a block."""
 WIDE = 8
 """Where the most promising rows have little left, half of a block is drawn from so many times as many."""
@@ -24,7 +24,7 @@ SIDE = 32
 """Exchanges are first looked for among so many rows of each kind, those that promise most alone."""
 
 
-class Block:
+class ExchangeBlock:
     """Some rows and what an exchange between two of them changes."""
 
     def __init__(self, rows: RowTerms, chosen: NDArray[np.bool_], H: Floats, weight: float, work: Work) -> None:
@@ -62,13 +62,13 @@ class Block:
         alone = (at.slope * C).sum(axis=1) + 0.5 * at.bend * (C * C).sum(axis=1)
         return np.asarray(rows[np.argpartition(alone, SIDE)[:SIDE]])
 
-    def _ends(self, rows: Indices) -> Ends:
-        return Ends(self.G.diagonal()[rows], self.B.diagonal()[rows], self.residual[rows], self.slope[rows])
+    def _ends(self, rows: Indices) -> ExchangeTerms:
+        return ExchangeTerms(self.G.diagonal()[rows], self.B.diagonal()[rows], self.residual[rows], self.slope[rows])
 
     def _best(self, off: Indices, on: Indices) -> tuple[float, int, int, Floats]:
         """The best exchange between these rows: the change of J, the rows, and C."""
         self._work.add(pair_work(off.size * on.size, self.residual.shape[1]))
-        ends = Ends(*(x[:, None] for x in self._ends(off)))
+        ends = ExchangeTerms(*(x[:, None] for x in self._ends(off)))
         pairs = (off[:, None], on)
         change, C_off, C_on = pair_changes(ends, self._ends(on), self.G[pairs], self.B[pairs], self.weight)
         # Rows that nothing tells apart make entries of P overflow: what comes of them is no number and no improvement.
@@ -127,7 +127,7 @@ def descend(
             else:
                 part, first = first, None
             rows = at.terms(pool[part], work=work)
-            block = Block(rows, chosen[part], at.H, weight, work)
+            block = ExchangeBlock(rows, chosen[part], at.H, weight, work)
             count = block.descend(FALL * abs(at.value), most - made)
             flipped = np.flatnonzero(block.chosen != chosen[part])
             if flipped.size:
@@ -149,14 +149,14 @@ def _kinds(chosen: NDArray[np.bool_], promise: Floats) -> list[tuple[Indices, Fl
 
 def _some(rows: Indices, score: Floats, rng: np.random.Generator | None) -> Indices:
     """A block's rows: those with the lowest score, or half of them drawn from those that follow."""
-    if rows.size <= BLOCK:
+    if rows.size <= ROWS_IN_BLOCK:
         return rows
     if rng is None:
-        return lowest(rows, score, BLOCK)
-    first = lowest(rows, score, WIDE * BLOCK)
+        return lowest(rows, score, ROWS_IN_BLOCK)
+    first = lowest(rows, score, WIDE * ROWS_IN_BLOCK)
     first = first[np.argsort(score[first], kind="stable")]
-    half = BLOCK // 2
-    return np.concatenate([first[:half], rng.choice(first[half:], BLOCK - half, replace=False)])
+    half = ROWS_IN_BLOCK // 2
+    return np.concatenate([first[:half], rng.choice(first[half:], ROWS_IN_BLOCK - half, replace=False)])
 
 
 def lowest(rows: Indices, score: Floats, count: int) -> Indices:

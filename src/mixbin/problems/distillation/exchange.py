@@ -15,7 +15,7 @@ from mixbin.problems.distillation.expansion import RowTerms
 Indices = NDArray[np.intp]
 
 
-class Ends(NamedTuple):
+class ExchangeTerms(NamedTuple):
     """What an exchange needs of one of its rows; arrays that broadcast against the other row's."""
 
     leverage: Floats  # a' P a
@@ -29,13 +29,15 @@ def pair_work(pairs: int, targets: int) -> int:
     return pairs * (7 + 11 * targets)
 
 
-def ends_of(rows: RowTerms, P_a_H: Floats) -> Ends:
+def exchange_terms(rows: RowTerms, P_a_H: Floats) -> ExchangeTerms:
     """The ends that some rows are."""
     leverage, bend = np.einsum("nd,nd->n", rows.a, rows.P_a), np.einsum("nd,nd->n", P_a_H, rows.P_a)
-    return Ends(leverage, bend, rows.residual, rows.slope)
+    return ExchangeTerms(leverage, bend, rows.residual, rows.slope)
 
 
-def pair_changes(off: Ends, on: Ends, between: Floats, bend_between: Floats, weight: float) -> tuple[Floats, Floats, Floats]:
+def pair_changes(
+    off: ExchangeTerms, on: ExchangeTerms, between: Floats, bend_between: Floats, weight: float
+) -> tuple[Floats, Floats, Floats]:
     """The change of J when ``off`` loses ``weight`` and ``on`` gains it, and the two rows of C.
 
     ``between`` and ``bend_between`` are the entries of G and B for the two rows. An empty row has G and R of zero, so C of zero.
@@ -53,7 +55,10 @@ def pair_changes(off: Ends, on: Ends, between: Floats, bend_between: Floats, wei
 def exchange_changes(off: RowTerms, on: RowTerms, i: Indices, j: Indices, H: Floats, weight: float) -> Floats:
     """The change of J when row off[i] loses ``weight`` and row on[j] gains it, for each pair (i, j)."""
     P_off_H = off.P_a @ H
-    ends = Ends(*(x[i] for x in ends_of(off, P_off_H))), Ends(*(x[j] for x in ends_of(on, on.P_a @ H)))
+    ends = (
+        ExchangeTerms(*(x[i] for x in exchange_terms(off, P_off_H))),
+        ExchangeTerms(*(x[j] for x in exchange_terms(on, on.P_a @ H))),
+    )
     between, bend_between = _pairwise(off.a, on.P_a, i, j), _pairwise(P_off_H, on.P_a, i, j)
     return pair_changes(ends[0], ends[1], between, bend_between, weight)[0]
 

@@ -107,7 +107,7 @@ class ExchangeSearch:
         if not self.rows.random_access:
             scan = Scan(FetchedRows(near, at.origin), at, chosen[pool], weight, work)
             try:
-                best_change = scan.settle(EXCHANGES)
+                best_change = scan.search_all(EXCHANGES)
             finally:
                 chosen[pool] = scan.chosen
             among = int(np.count_nonzero(scan.chosen)) * int(np.count_nonzero(~scan.chosen))
@@ -121,7 +121,7 @@ class ExchangeSearch:
             work.add(self.problem.fit_work(chosen))
         scan = Scan(self.rows, self.problem.expansion(chosen, lam, work), chosen, weight, work)
         try:
-            best_change = scan.settle(EXCHANGES)
+            best_change = scan.search_all(EXCHANGES)
         finally:
             chosen[:] = scan.chosen
         return Improved(chosen, 0 if np.isnan(best_change) else self.theta_set.n_moves(chosen), best_change)

@@ -25,7 +25,7 @@ FORCING = 0.1
 """A Newton system is solved to this share of the gradient, and more exactly the nearer the end."""
 TOL = 1e-9
 """The model is trained when no entry of the gradient is above this, relative to the scale of what it is summed from."""
-SUFFICIENT, ROUNDING = 1e-4, 1e-13
+SUFFICIENT, NEGLIGIBLE_FALL = 1e-4, 1e-13
 """Armijo's test, and the promised fall, relative to f, below which it only sees rounding."""
 
 
@@ -97,7 +97,7 @@ class Multinomial:
             slope, t = float(np.vdot(g, D)), 1.0
             there, P_there = self.value(B + D)
             # Near the end the fall is below the rounding of f: then the step is right as it is.
-            while there > value + SUFFICIENT * t * slope and -t * slope > ROUNDING * abs(value):
+            while there > value + SUFFICIENT * t * slope and -t * slope > NEGLIGIBLE_FALL * abs(value):
                 t *= 0.5
                 there, P_there = self.value(B + t * D)
             B, value, P = B + t * D, there, P_there

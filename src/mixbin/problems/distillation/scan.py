@@ -15,7 +15,7 @@ from mixbin._validate import Floats
 from mixbin.data.rows import ENTRIES_AT_ONCE, FetchedRows, RowStore
 from mixbin.problem import FALL, Indices
 from mixbin.problems.distillation.descent import descend
-from mixbin.problems.distillation.exchange import Ends, ends_of, pair_changes, pair_work
+from mixbin.problems.distillation.exchange import ExchangeTerms, exchange_terms, pair_changes, pair_work
 from mixbin.problems.distillation.expansion import Expansion, RowTerms
 from mixbin.problems.work import OutOfWork, Work
 
@@ -27,7 +27,7 @@ LARGE_BLOCK = 8
 """Such blocks that are bounded together before."""
 BLOCK_PAIRS, SPLIT = 2**14, 4
 """Pairs that are bounded one by one and evaluated; blocks with more are split into so many parts before."""
-ROUNDING = 1e-9
+LEVERAGE_MARGIN = 1e-9
 """A row whose leverage comes this close to 1 cannot be taken out alone."""
 POOL = 4096
 """Rows of each kind, those that promise most, among which exchanges are made one after the other."""
@@ -70,7 +70,7 @@ class Scan:
                 best = self._best_pair(best, part, j)
         return best
 
-    def settle(self, most: int) -> float:
+    def search_all(self, most: int) -> float:
         """Make exchanges that lower J, round by round, until none is left, about ``most`` are made, or a whole round is over.
 
         Returns the change by the best of all exchanges that are left, none of which lowers J; NaN where that is not known.
@@ -129,16 +129,16 @@ class Scan:
         """Leverages, bends, residuals and slopes of all rows."""
         at, rows, e = self.at, self.rows, self.at.coef.shape[1]
         n = rows.n_rows
-        self.ends = Ends(np.empty(n), np.empty(n), np.empty((n, e)), np.empty((n, e)))
+        self.ends = ExchangeTerms(np.empty(n), np.empty(n), np.empty((n, e)), np.empty((n, e)))
         for part in np.array_split(np.arange(n), -(-n * (len(at.P) + e) // ENTRIES_AT_ONCE)):
             terms = at.terms(rows.take(part, at.origin), work=self._work)
             self._work.add(part.size * len(at.P) * (len(at.P) + 2))
-            for whole, x in zip(self.ends, ends_of(terms, terms.P_a @ at.H), strict=True):
+            for whole, x in zip(self.ends, exchange_terms(terms, terms.P_a @ at.H), strict=True):
                 whole[part] = x
         self.bounds = Bounds(self.ends, self.weight, self._work)
 
     def _update(self, changed: RowTerms, gains: Floats, before: Expansion) -> None:
-        """The same after some rows have changed, with one thin product (see ``Block``)."""
+        """The same after some rows have changed, with one thin product (see ``descent.ExchangeBlock``)."""
         k, n, e = gains.size, len(before.P), before.coef.shape[1]
         self._work.add(2 * k * n * n + n * n * e + 2 * k * k * n + k**3 + self.rows.n_rows * k * (4 + 2 * k + e))
         P_H = changed.P_a @ before.H
@@ -148,7 +148,7 @@ class Scan:
         F_E = F @ E
         leverage = self.ends.leverage - np.einsum("nk,nk->n", F_E, F)
         bend = self.ends.bend - np.einsum("nk,nk->n", F_E, 2.0 * T - F_E @ (P_H @ changed.P_a.T))
-        self.ends = Ends(leverage, bend, self.ends.residual - F_E @ changed.residual, np.ascontiguousarray(slope))
+        self.ends = ExchangeTerms(leverage, bend, self.ends.residual - F_E @ changed.residual, np.ascontiguousarray(slope))
         self.bounds = Bounds(self.ends, self.weight, self._work)
 
     def _images(self, thin: Floats) -> Floats:
@@ -164,8 +164,10 @@ class Scan:
         self._work.add(2 * off.size * (d + 1) ** 2 + 2 * off.size * on.size * d + pair_work(off.size * on.size, e))
         thin = np.vstack([P_a, P_a @ self.at.H @ self.at.P])
         images = thin[:, :d] @ self.rows.take(on, self.at.origin)[:, :d].T + thin[:, d:]
-        ends = Ends(*(x[off][:, None] for x in self.ends))
-        return pair_changes(ends, Ends(*(x[on] for x in self.ends)), images[: off.size], images[off.size :], self.weight)[0]
+        ends = ExchangeTerms(*(x[off][:, None] for x in self.ends))
+        return pair_changes(
+            ends, ExchangeTerms(*(x[on] for x in self.ends)), images[: off.size], images[off.size :], self.weight
+        )[0]
 
     def _sorted(self, kind: NDArray[np.bool_], sign: float) -> Indices:
         """Rows of a kind, those that promise most to first order first."""
@@ -198,7 +200,7 @@ class Scan:
 class Bounds:
     """Lower bounds of the change over the weight, from what is known of the rows alone."""
 
-    def __init__(self, rows: Ends, weight: float, work: Work) -> None:
+    def __init__(self, rows: ExchangeTerms, weight: float, work: Work) -> None:
         self._work = work
         work.add(len(rows.leverage) * (4 + 3 * rows.slope.shape[1]))
         self.leverage, self.residual, self.slope = weight * np.maximum(rows.leverage, 0.0), rows.residual, rows.slope
@@ -221,7 +223,7 @@ class Bounds:
         least -= mixed
         alone = keep * into
         largest = alone + cross * cross
-        possible = alone > ROUNDING
+        possible = alone > LEVERAGE_MARGIN
         first = np.divide(least, np.where(least < 0, alone, largest), out=np.full(least.shape, -np.inf), where=possible)
         # The second-order term, 1/2 |C_i h_i + C_j h_j|^2 with |h|^2 = a' P H P a, is at least half the square of the difference
         # of the two lengths, of which each is known within what ``cross`` leaves open.
@@ -237,7 +239,7 @@ class Bounds:
         """For each row j, against all rows i at once."""
         self._work.add(10 * (i.size + j.size))
         keep, into, root = 1.0 - self.leverage[i], 1.0 + self.leverage[j], self.root[i]
-        if keep.min() <= ROUNDING:
+        if keep.min() <= LEVERAGE_MARGIN:
             return np.full(j.size, -np.inf)
         least = np.minimum(keep.min() * self.fit[j], keep.max() * self.fit[j]) - np.maximum(
             self.fit[i].max() * into, self.fit[i].max()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
@@ -15,14 +16,19 @@ MOST_POINTS = 256
 ROUNDING = 1e-9
 
 
-def check_lower_bound(at: Evaluations, found: Result) -> None:
-    """Bounds from several points against the values of binary points, among them the answer ``found`` by a run."""
+def lower_bounds(at: Evaluations) -> list[tuple[float, dict[str, Any]]]:
+    """Bounds from several points, each with the point; all of them must be numbers."""
     bounds = []
     for theta, lam in (*(at.inside() for _ in range(at.trials)), (at.binary(), at.problem.lam_set.start(at.rng))):
         inputs = {"theta": theta, "lam": lam}
         bound = at.subject.number("lower_bound", at.subject.call("lower_bound", inputs), inputs)
         at.subject.require(bound < np.inf, "lower_bound", "must be below infinity", inputs, "a number, or -inf", bound)
         bounds.append((bound, inputs))
+    return bounds
+
+
+def check_lower_bound(at: Evaluations, bounds: list[tuple[float, dict[str, Any]]], found: Result) -> None:
+    """The largest bound against the values of binary points, among them the answer ``found`` by a run."""
     bound, inputs = max(bounds, key=lambda it: it[0])
     for theta, lam in _answers(at, found):
         value = at.at(theta, lam, gradient=False).value
