@@ -132,7 +132,7 @@ def test_improve_ends_where_no_exchange_lowers_the_loss(targets, small, duplicat
             ("scan.MANY", 3),
         ):
             monkeypatch.setattr(f"mixbin.problems.distillation.{name}", value)
-        for name, value in (("BLOCK", 2), ("SIDE", 1), ("PATIENCE", 1)):
+        for name, value in (("ROWS_IN_BLOCK", 2), ("SIDE", 1), ("PATIENCE", 1)):
             monkeypatch.setattr(f"mixbin.problems.distillation.descent.{name}", value)
     problem, theta = make_problem(targets, budget=20, seed=seed, m=80, duplicates=duplicates)
     value, tried, calls = problem.evaluate(theta, NO_LAM).value, 0, 0
