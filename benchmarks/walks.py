@@ -7,6 +7,7 @@ the main thread are seen, and no worker of Dask. Imports do not count, calls do.
 """
 
 import contextlib
+import inspect
 import io
 import sys
 import tempfile
@@ -54,20 +55,20 @@ def traced(walk: Callable[[Path], None]) -> tuple[set[str], set[tuple[str, str]]
     files, edges = set(), set()
 
     def look(frame, event, _):  # type: ignore[no-untyped-def]
-        if event == "call" and frame.f_code.co_name != "<module>" and frame.f_code.co_filename.startswith(SOURCE):
+        # Bodies of modules and classes, which run on import, are not optimised code.
+        function = frame.f_code.co_flags & inspect.CO_OPTIMIZED
+        if event == "call" and function and frame.f_code.co_filename.startswith(SOURCE):
             here, back = frame.f_code.co_filename, frame.f_back
             files.add(here)
             if back is not None and back.f_code.co_filename.startswith(SOURCE) and back.f_code.co_filename != here:
                 edges.add((back.f_code.co_filename, here))
 
-    # The first time modules are imported, whose class bodies would look like calls.
-    for profile in (None, look):
-        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
-            sys.setprofile(profile)
-            try:
-                walk(Path(folder))
-            finally:
-                sys.setprofile(None)
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+        sys.setprofile(look)
+        try:
+            walk(Path(folder))
+        finally:
+            sys.setprofile(None)
     return files, edges
 
 
