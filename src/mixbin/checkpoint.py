@@ -205,7 +205,7 @@ def unpack(tree: Any, arrays: Mapping[str, NDArray[Any]], types: Types) -> Any:
 
 
 def _hints(kind: type[Any]) -> dict[str, Any]:
-    """The annotations of a class; none where they name what only a type checker sees."""
+    """The annotations of a class; empty if they name types that are imported for type checkers only."""
     try:
         return get_type_hints(kind)
     except NameError:

@@ -86,7 +86,7 @@ class FiniteSum(Problem, Protocol):
         """The number of terms."""
 
     def evaluate_terms(self, theta: Floats, lam: Floats, terms: Indices, *, warm: Warm | None = None) -> Evaluation:
-        """The mean over these terms."""
+        """The mean of G over these terms only, with its gradients."""
 
 
 @runtime_checkable
@@ -405,7 +405,7 @@ class CheckedProblem:
                 raise TypeError
             with np.errstate(over="ignore"):
                 return float(given)
-        except Exception:  # whatever an object's own conversion raises
+        except Exception:  # the conversion of an object may raise anything
             raise InvalidInput(f"{name} must be one number, got {check.shown(given)} {place}; return a float") from None
 
     def _checked(self, got: Evaluation, gradient: bool) -> Evaluation:
@@ -433,7 +433,7 @@ class CheckedProblem:
                 raise TypeError
             with np.errstate(over="ignore"):
                 g = raw.astype(np.float64, copy=False)
-        except Exception:  # whatever an object's own conversion raises
+        except Exception:  # the conversion of an object may raise anything
             raise InvalidInput(f"{name} must be an array of real numbers, got {check.shown(grad)} {place}") from None
         if g.shape != shape:
             raise InvalidInput(f"{name} must have shape {shape}, got {g.shape} {place}; return one derivative per entry")

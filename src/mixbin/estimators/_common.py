@@ -145,7 +145,8 @@ def choose_rows(
 def method_seed(random_state: object, rng: np.random.RandomState) -> int:
     """The seed of the method: ``random_state`` itself if it is a whole number, else a draw from ``rng``.
 
-    A whole number must not depend on whether ``fit`` has drawn a split: then splitting by hand gives the same result to the bit.
+    A whole number is used as it is, although ``fit`` may have drawn a split with it: so a caller who makes the same split by hand
+    gets the same result to the bit.
     """
     return int(random_state) if isinstance(random_state, Integral) else int(rng.randint(2**31 - 1))
 

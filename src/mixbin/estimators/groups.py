@@ -26,7 +26,7 @@ LAM_GRID = np.geomspace(*LAM_RANGE, 13)
 """The values of lam that ``lam="cv"`` compares: four per decade."""
 FOLDS = 3
 CLOSE = 0.01
-"""``suggest_n_groups`` takes the fewest groups whose loss is within this fraction of the best."""
+"""``suggest_n_groups`` suggests the smallest number of groups whose loss exceeds the best by at most this fraction."""
 
 
 class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]

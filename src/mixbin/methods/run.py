@@ -30,6 +30,7 @@ FIRST_WEIGHT = 1e-3
 """The first weight of the penalty, 1/eps, is this share of the scale of the gradient: a small perturbation of G."""
 LAM_SOLVER = SpectralGradient(memory=1)
 LAM_STEPS = 50
+"""At a binary theta, LAM_SOLVER makes at most this many steps to optimise lam."""
 FOR_POLISH = 0.25
 """The relaxed and the penalised stage leave this share of ``max_evaluations`` to polish."""
 STALLED = 1e-6

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Rows = NDArray[np.intp]
 
 RANDOM_DRAWS = 50
+"""The error of randomly drawn rows is a mean over this many draws."""
 TARGET = "progression"
 PARTS = ("train", "validation", "test")
 

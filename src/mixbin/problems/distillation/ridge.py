@@ -32,7 +32,7 @@ from mixbin.sets import Budget
 from mixbin.sets.budget import resolve_budget
 
 DEFAULT_ALPHA_RANGE = (1e-6, 1e2)
-"""The range of alpha that None stands for, in units of the mean variance of the columns of X."""
+"""``alpha=None`` means this range times the mean variance of the columns of X."""
 LARGEST_SQUARE = 1e120
 """Columns whose squares exceed this are refused: gradients multiply such squares, and solvers square the gradients."""
 LARGEST_WEIGHT = 1e100
@@ -116,7 +116,7 @@ class RidgeDistillation:
     """
 
     preferred_settings: Mapping[str, int] = MappingProxyType({"inner_steps": 5})
-    """Few steps per eps: polish with the search for exchanges makes up for the rest (benchmarks/blog.py)."""
+    """Few steps per eps are enough, because the search for exchanges in polish makes up for the rest (benchmarks/blog.py)."""
 
     def __init__(
         self,
