@@ -1,4 +1,4 @@
-"""What can be said about a binary point (docs/maths.md, "Certificates of a binary point"), and no more than was checked."""
+"""What is known about a binary point (docs/maths.md, "Certificates of a binary point"): only what was checked or proven."""
 
 from dataclasses import dataclass
 from math import ceil, floor, inf, isfinite, isnan, log10, nan
@@ -12,11 +12,11 @@ from mixbin.problem import FALL, CheckedProblem, Floats, Indices, Problem
 from mixbin.sets import BinarySet
 
 ALL_MOVES = 10_000
-"""Up to this number of single moves, all are tried; of more, a sample of this size."""
+"""If there are at most this many single moves, all are tried; if there are more, a sample of this size."""
 AT_ONCE = 32
-"""How many moves a sample takes from one random draw of entries."""
+"""The sample takes at most this many moves from one random order of the entries, then draws another order."""
 ROUNDING = 1e-9
-"""A value and a bound that differ by less than this share of the value are equal, up to rounding."""
+"""A bound that differs from the value by less than this share of the value counts as equal: the rest may be rounding."""
 
 
 @dataclass(frozen=True)
@@ -26,24 +26,25 @@ class Certificate:
     Attributes
     ----------
     epsilon_star : float
-        The point is a strict local minimiser of G + phi/eps in theta for every eps below this, and none above; inf for every eps.
-        It rests on G being differentiable there.
+        For every eps below this number, the point is a strict local minimiser of G + phi/eps in theta; above it, it is none. inf
+        means that every eps will do. The claim assumes that G is differentiable at the point.
     epsilon : float
-        The last eps of the run that found the point; NaN without one.
+        The last eps of the run that found the point; NaN if no penalised run found it.
     lipschitz : float
-        The largest gradient seen on the path: a lower estimate of the theorem's constant L; NaN without a path.
+        The largest norm of a gradient on the path, which is a lower estimate of the theorem's constant L; NaN without a path.
     distance : float
-        dist_inf to the binary points when the penalised stage ended; NaN without one.
+        dist_inf to the binary points when the penalised stage ended; NaN without such a stage.
     moves_tried, moves_total : int
-        Single moves (flips, exchanges, row moves) evaluated exactly, and how many there are.
+        How many single moves (flips, exchanges, row moves) were evaluated exactly, and how many exist.
     best_change : float
-        The change of G by the best of them: negative is an improvement that is left; NaN when none was tried.
+        The lowest change of G among the moves tried. A negative change is an improvement that is left. NaN if none was tried.
     relaxed_gap : float
-        The value minus that of the relaxed stage, NaN without one. G is not convex, so this is a comparison, not a bound.
+        The value minus the value of the relaxed stage; NaN without such a stage. G is not convex, so this is a comparison, not
+        a bound.
     value : float
-        G at the point; NaN where it was not noted.
+        G at the point; NaN if it is not known.
     lower_bound : float
-        What G does not fall below at any binary point, by the problem's ``lower_bound``; NaN without one.
+        No binary point has a lower G than this, by ``lower_bound`` of the problem; NaN if the problem has none.
     """
 
     epsilon_star: float
@@ -59,30 +60,31 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """How much better than this any answer can be at most, as a share of the value; NaN where nothing is claimed.
+        """By how much another answer can be better at most, as a share of the value; NaN if nothing is claimed.
 
-        Nothing is claimed without a lower bound, and where the bound is 0 up to rounding: that a loss cannot be negative is no
-        news.
+        Nothing is claimed without a lower bound. Nor is it if the bound is 0 up to rounding: it is no news that a loss cannot be
+        negative.
         """
         return proven_gap(self.lower_bound, self.value)
 
     @property
     def gap_in_percent(self) -> str:
-        """The gap as a person reads it, rounded up: what is said must hold."""
+        """The gap as text for people. It is rounded up, because a smaller gap would not be proven."""
         return _rounded_up(100 * self.gap)
 
     @property
     def one_move_optimal(self) -> bool | None:
-        """True when every single move was tried and none lowers G, False when one does, None when not all were tried."""
+        """False if a single move tried lowers G; True if all were tried and none does; None if some were not tried."""
         if self.best_change < 0:
             return False
         return True if self.moves_tried >= self.moves_total else None
 
     @property
     def condition(self) -> str:
-        """Theorem 2's eps < (1 - 2c)/L: "consistent" or "violated" with what the path shows of L, "unknown" without a path.
+        """Whether the run meets the condition eps < (1 - 2c)/L of Theorem 2, with the estimate of L from the path.
 
-        L is only known from below, so the condition is never proved.
+        "consistent" if it does, "violated" if not, "unknown" without a path. The path bounds L only from below, so "consistent"
+        is never a proof.
         """
         if isnan(self.epsilon) or isnan(self.lipschitz) or isnan(self.distance):
             return "unknown"
@@ -144,14 +146,14 @@ def certify(
     problem : Problem
         What the point is an answer to.
     theta : bool array
-        Binary and feasible.
+        The point, which must be binary and feasible.
     lam : array, optional
-        The continuous variables that go with it; may be left out where there are none.
+        The continuous variables that belong to theta; leave it out if the problem has none.
     max_moves : int
-        All single moves are tried when there are at most this many or the problem finds the best of them itself, else a random
-        sample of this size.
+        All single moves are tried if there are at most this many, or if the problem finds the best move itself; otherwise a
+        random sample of this size is tried.
     seed : int
-        Draws the sample.
+        Seeds the sample.
     """
     checked = CheckedProblem(problem)
     checked.where = "certify"
@@ -178,7 +180,7 @@ def certify(
         tried, change = off.size, _best_value(checked, point, at, off, on) - got.value if off.size else nan
     epsilon_star = theta_set.epsilon_star(point, got.grad_theta)
     change = without_rounding(change, got.value)
-    # The bound holds for every lam of the set, not for one outside.
+    # The bound holds for every lam inside its set, but the caller may ask about a lam outside.
     bound = checked.lower_bound(point, at) if checked.lam_set.contains(at) else -inf
     return Certificate(
         epsilon_star=epsilon_star,
@@ -191,7 +193,7 @@ def certify(
 
 
 def bound_below(bound: float, value: float) -> float:
-    """A problem's lower bound as a certificate keeps it: NaN for none, and the value where only rounding lifts it above."""
+    """The lower bound for a certificate: NaN if the problem has none, and the value if only rounding lifts the bound above."""
     if not isfinite(bound):
         return nan
     if bound > value + ROUNDING * abs(value):
@@ -203,7 +205,7 @@ def bound_below(bound: float, value: float) -> float:
 
 
 def proven_gap(bound: float, value: float) -> float:
-    """(value - bound) / |value|; NaN without a bound, and if the bound is 0 up to rounding."""
+    """(value - bound) / |value|; NaN without a bound, or if the bound is 0 up to rounding (see ``Certificate.gap``)."""
     if not isfinite(bound) or not isfinite(value) or value == 0 or abs(bound) <= ROUNDING * abs(value):
         return nan
     gap = max(value - bound, 0.0) / abs(value)
@@ -211,7 +213,7 @@ def proven_gap(bound: float, value: float) -> float:
 
 
 def _rounded_up(number: float) -> str:
-    """A number above 0 with two digits, never less than it is."""
+    """A number above 0 as text with two digits, rounded up; what exceeds the digits by no more than ROUNDING is dropped."""
     if number >= 10:
         return f"{ceil(number - ROUNDING):,}"
     unit = 10.0 ** (floor(log10(number)) - 1)
@@ -219,7 +221,7 @@ def _rounded_up(number: float) -> str:
 
 
 def without_rounding(change: float, value: float) -> float:
-    """A change of ``value`` that is lower by rounding alone is none."""
+    """0 for a negative change that may be rounding of ``value``, else the change."""
     return 0.0 if -FALL * abs(value) <= change < 0 else change
 
 
@@ -230,7 +232,8 @@ def _some_moves(theta_set: BinarySet, theta: Floats, total: int, most: int, rng:
     else:
         batches, drawn = [], 0
         while drawn < most:
-            # Random numbers in place of a gradient bring random entries to the front, without listing all moves.
+            # ``moves`` lists the moves in the order that a gradient promises. Random numbers in place of the gradient give random
+            # moves first, so the list of all moves is never needed.
             off, on = next(iter(theta_set.moves(theta, rng.random(theta_set.shape))))
             part = rng.choice(off.size, min(AT_ONCE, off.size, most - drawn), replace=False)
             batches.append((off[part], on[part]))

@@ -1,6 +1,7 @@
-"""Checkpoints: a run's state on disk, so that a run killed at any moment goes on to the result of an uninterrupted one.
+"""Checkpoints keep the state of a run on disk. A run that is killed at any moment can go on, and ends with the same result.
 
-One file (a NumPy archive with a JSON header, no pickle), replaced atomically, with a lock beside it while a run uses it.
+A checkpoint is one file: a NumPy archive with a JSON header, without pickle. Each write replaces it atomically. While a run uses
+the file, a lock file lies beside it.
 """
 
 import errno
@@ -27,26 +28,26 @@ from mixbin.result import Trace
 
 FORMAT = 2
 SAME = 1e-12
-"""Numbers that belong to the same problem differ by no more than this, relative to their size: another number of threads rounds
-differently, but a cost that differs in its ninth digit is another problem."""
+"""Two numbers count as equal if they differ by at most this share of their size. Another number of threads changes the rounding
+by less than this, while a problem whose cost differs in its ninth digit is another problem."""
 MOST_TIME = 0.04
-"""Writing takes at most this share of a run's time, however short the interval (unless it is 0)."""
+"""Writing takes at most this share of the time of a run, however short ``every`` is, unless ``every`` is 0."""
 
 
 @dataclass(frozen=True)
 class Trait:
-    """One thing that a run is recognised by."""
+    """One of the facts by which a run recognises its own checkpoint."""
 
     shown: str
-    """For people."""
+    """The fact as text, for error messages."""
     digest: str = ""
-    """A hash of its exact contents, where ``shown`` does not have them all."""
+    """A hash of the exact contents, if ``shown`` shortens them."""
     numbers: tuple[float, ...] = ()
-    """What was computed, equal up to the rounding of ``size``."""
+    """Computed numbers, which are compared up to SAME times ``size``."""
     size: float = 0.0
 
     def same(self, there: "Trait") -> bool:
-        """Whether ``there``, read from a file, says the same."""
+        """Whether ``there``, read from a file, is the same fact."""
         if (self.digest or self.shown) != (there.digest or there.shown) or len(self.numbers) != len(there.numbers):
             return False
         here, others = np.array(self.numbers), np.array(there.numbers)
@@ -60,9 +61,10 @@ Types = Mapping[str, type[Any]]
 
 
 class Checkpoint:
-    """The file of one run: locked while open, read once, written from time to time.
+    """The checkpoint file of one run: locked while the run uses it, read once, written from time to time.
 
-    ``identity`` says which problem, settings and version the run belongs to; a file that says otherwise is refused.
+    ``identity`` describes the problem, the settings and the version of the run. A file with another identity is refused.
+    ``types`` are the classes that a state may consist of, by their names.
     """
 
     def __init__(self, path: str | os.PathLike[str], every: float, identity: Identity, types: Types) -> None:
@@ -75,7 +77,7 @@ class Checkpoint:
     def __enter__(self) -> "Checkpoint":
         self._lock = _locked(self.path)
         try:
-            # What a killed run was writing when it died is of no use to anyone.
+            # A run that was killed while writing leaves an unfinished file, which nobody can use.
             for unfinished in self.path.parent.glob(f"{glob.escape(part_prefix(self.path.name))}*.part"):
                 unfinished.unlink(missing_ok=True)
             self._try_to_write()
@@ -85,7 +87,7 @@ class Checkpoint:
         return self
 
     def _try_to_write(self) -> None:
-        """Fail now if the folder takes no file, not after the first hours of a run."""
+        """Fail now if no file can be written to the folder, not after the first hours of a run."""
         trial = self.path.with_name(f"{part_prefix(self.path.name)}trial.part")
         try:
             with trial.open("wb") as file:
@@ -107,7 +109,7 @@ class Checkpoint:
             self._lock = None
 
     def load(self, kind: type[Any]) -> Any | None:
-        """The state of that ``kind`` in the file, or None when there is no file yet."""
+        """Read the state from the file, which must be a ``kind``; None if there is no file yet."""
         if not os.path.lexists(self.path):
             return None
         header, arrays = read_archive(self.path, "checkpoint", (FORMAT,))
@@ -140,7 +142,7 @@ class Checkpoint:
         return self.every == 0 or waited >= max(self.every, self._cost / MOST_TIME)
 
     def save(self, state: Any) -> None:
-        """Replace the file by one that holds ``state``."""
+        """Write ``state`` to the file and replace the one before."""
         began = time.perf_counter()
         arrays: dict[str, NDArray[Any]] = {}
         tree = pack(state, arrays, {})
@@ -151,7 +153,7 @@ class Checkpoint:
 
 
 def pack(value: Any, arrays: dict[str, NDArray[Any]], seen: dict[int, str]) -> Any:
-    """``value`` as JSON, its arrays moved to ``arrays`` (each once, however often it is referred to)."""
+    """Turn ``value`` into JSON. Its arrays go to ``arrays``, each once even if several parts refer to it; ``seen`` names them."""
     if isinstance(value, Enum):
         return {"is": type(value).__name__, "value": value.value}
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -178,7 +180,7 @@ def pack(value: Any, arrays: dict[str, NDArray[Any]], seen: dict[int, str]) -> A
 
 
 def unpack(tree: Any, arrays: Mapping[str, NDArray[Any]], types: Types) -> Any:
-    """What ``pack`` made of a value, as a value again; every part must have the type that its class declares."""
+    """The inverse of ``pack``. Every part must have the type that its class declares, since the file may be damaged or forged."""
     if not isinstance(tree, dict):
         return tree
     kind, inside = tree["is"], tree["value"]
@@ -195,7 +197,7 @@ def unpack(tree: Any, arrays: Mapping[str, NDArray[Any]], types: Types) -> Any:
         return Trace.checked(parts)
     for name, hint in _hints(types[kind]).items():
         if get_origin(hint) is np.ndarray and isinstance(parts.get(name), float):
-            # NumPy makes numbers of arrays without dimensions as soon as it computes with them.
+            # NumPy turns an array without dimensions into a number when it computes with it, so ``pack`` may have seen a float.
             parts[name] = np.asarray(parts[name])
         if name in parts and not conforms(parts[name], hint):
             raise ValueError(f"{name} of its {kind} is not what it must be")
@@ -203,7 +205,7 @@ def unpack(tree: Any, arrays: Mapping[str, NDArray[Any]], types: Types) -> Any:
 
 
 def _hints(kind: type[Any]) -> dict[str, Any]:
-    """The annotations of a class; none where they name what only a type checker sees."""
+    """The annotations of a class; empty if they name types that are imported for type checkers only."""
     try:
         return get_type_hints(kind)
     except NameError:
@@ -233,13 +235,13 @@ def _lock_name(path: Path) -> Path:
 
 
 def _unlink_quietly(path: Path) -> None:
-    """Remove a file of ours; where that is not possible any more, it stays."""
+    """Remove a file that this module wrote. If the system refuses, the file stays and nobody is told."""
     with suppress(OSError):
         path.unlink(missing_ok=True)
 
 
 def _locked(path: Path) -> int:
-    """An open lock beside ``path``; the system drops it with the process, however that ends."""
+    """Open and lock a file beside ``path``. The system releases the lock when the process ends, even if it is killed."""
     import fcntl
 
     name = _lock_name(path)
@@ -260,7 +262,8 @@ def _locked(path: Path) -> int:
             raise InvalidInput(
                 f"checkpoint {str(path)!r} is in use by another run; wait for it to end, or give this run another file"
             ) from None
-        # A run that has just ended removes its lock: what was locked must still be the file of that name.
+        # A run that ended between open and flock has removed its lock file. Then this lock holds a file that has no name any
+        # more, and another run could lock a new one: so begin again.
         try:
             if os.stat(name).st_ino == os.fstat(handle).st_ino:
                 return handle

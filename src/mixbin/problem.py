@@ -1,4 +1,4 @@
-"""The contract of a problem and what it may offer beyond; a problem from a function; the counting and checking wrapper."""
+"""What a problem must have and what it may offer, a problem made from a function, and the wrapper that counts and checks."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -18,52 +18,52 @@ Indices = NDArray[np.intp]
 Warm = Mapping[str, NDArray[Any]]
 
 FALL = 1e-12
-"""G has fallen when it is lower by more than this share of it: rounding is no progress."""
+"""A value counts as lower only if G falls by more than this share of its size: a smaller fall may be rounding."""
 LARGEST_DERIVATIVE = 1e150
-"""Solvers square gradients: beyond this the squares overflow."""
+"""Larger derivatives are refused: solvers square gradients, and the squares would overflow."""
 PREFERENCES = ("inner_steps", "starts")
-"""The settings that a problem may have a preference for."""
+"""The settings that ``preferred_settings`` of a problem may contain."""
 KEPT_FROM_SEARCHES = 2
-"""Evaluations that a search must leave of a limit: one at the point that it found, one for the answer of the run."""
+"""A search must leave this many evaluations of the limit: one at the point that it finds, one for the answer of the run."""
 
 
 class Evaluation(NamedTuple):
-    """G at one point, with what the lower level hands on."""
+    """G at one point, its gradients, and the state of the lower level."""
 
     value: float
-    """G, never penalised; +inf where the model cannot be trained, such as an empty selection."""
+    """G without the penalty; +inf if no model can be trained, as for an empty selection."""
     grad_theta: Floats | None
-    """theta_set.shape; None when gradient=False."""
+    """dG/dtheta, of shape theta_set.shape; None if gradient=False."""
     grad_lam: Floats | None
-    """lam_set.shape, which is (0,) without a lam; None when gradient=False."""
+    """dG/dlam, of shape lam_set.shape, which is (0,) if the problem has no lam; None if gradient=False."""
     warm: Warm = MappingProxyType({})
-    """The lower level's state, arrays only, handed back at the next point nearby."""
+    """The state of the lower level, arrays only. The engine passes it to the evaluation of the next point nearby."""
     info: Mapping[str, float] = MappingProxyType({})
-    """Lower-level steps, residual, ...: goes to the trace."""
+    """Numbers about the lower level, such as its steps and its residual; the trace records them."""
 
 
 @runtime_checkable
 class Problem(Protocol):
-    """min G(theta, lam) over the sets. ``evaluate`` is pure: same (theta, lam, warm), same bits.
+    """Minimise G(theta, lam) over two sets. ``evaluate`` is pure: the same (theta, lam, warm) gives the same result to the bit.
 
-    The two sets and ``evaluate`` are all that a problem needs. It may offer more, each on its own: ``FiniteSum``, ``FastMoves``,
-    ``LocalSearch``, ``Suggests``, ``Bounded`` (see there), and
+    A problem needs only the two sets and ``evaluate``. It may offer any of the capabilities ``FiniteSum``, ``FastMoves``,
+    ``LocalSearch``, ``Suggests`` and ``Bounded`` (see these classes), and
 
-    - ``fingerprint()``, a text that differs where data or settings differ: a checkpoint of another problem is refused by it;
-    - ``preferred_settings``, a mapping such as ``{"inner_steps": 5, "starts": 1}``: what methods use where their caller leaves
-      these settings open. Allowed are ``inner_steps``, which counts in ``relax_and_penalize`` unless ``polish=False``, and
-      ``starts``. Without it, methods use their general defaults.
+    - ``fingerprint()``, a text that differs if data or settings differ: so a run can refuse the checkpoint of another problem;
+    - ``preferred_settings``, a mapping such as ``{"inner_steps": 5, "starts": 1}``: the values that methods use for settings
+      which their caller leaves open. It may contain ``starts``, and ``inner_steps``, which only ``relax_and_penalize`` uses and
+      only with polish. Without the mapping, methods use their general defaults.
 
-    An attribute that is None is not offered. What is offered and cannot be used is refused when a method is called.
+    An attribute that is None counts as missing. A method refuses a problem that offers something unusable or incomplete.
     """
 
     @property
     def theta_set(self) -> BinarySet:
-        """Where theta lives."""
+        """The set of theta."""
 
     @property
     def lam_set(self) -> Box:
-        """Where lam lives."""
+        """The set of lam."""
 
     def evaluate(self, theta: Floats, lam: Floats, *, warm: Warm | None = None, gradient: bool = True) -> Evaluation:
         """G and, unless ``gradient=False``, its gradients at (theta, lam)."""
@@ -71,7 +71,7 @@ class Problem(Protocol):
 
 @runtime_checkable
 class Suggests(Problem, Protocol):
-    """Optional: the data tell where to start."""
+    """Optional: the problem suggests a point to start from."""
 
     def suggest(self, rng: np.random.Generator) -> Floats:
         """A point of theta_set to start from."""
@@ -86,70 +86,74 @@ class FiniteSum(Problem, Protocol):
         """The number of terms."""
 
     def evaluate_terms(self, theta: Floats, lam: Floats, terms: Indices, *, warm: Warm | None = None) -> Evaluation:
-        """The mean over these terms."""
+        """The mean of G over these terms only, with its gradients."""
 
 
 @runtime_checkable
 class FastMoves(Problem, Protocol):
-    """Optional: exact G after single moves, cheaper than an evaluation each."""
+    """Optional: the problem computes G after single moves exactly, for less than one evaluation per move."""
 
     def evaluate_moves(self, theta: Floats, lam: Floats, off: Indices, on: Indices, *, warm: Warm | None = None) -> Floats:
-        """G after each move (flat indices, -1 = none) from a binary theta."""
+        """G after each single move from a binary theta: entry ``off[i]`` becomes 0 and ``on[i]`` becomes 1.
+
+        The entries are flat indices; -1 means that no entry changes on that side.
+        """
 
 
 @runtime_checkable
 class LocalSearch(FastMoves, Protocol):
-    """Optional: the problem knows a faster way through its single moves than trying them."""
+    """Optional: the problem searches its single moves faster than by trying each of them."""
 
     def best_move(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[int, int, float] | None:
         """(off, on, G afterwards) for the best of all moves from a binary theta; (-1, -1, inf) if theta has no move.
 
-        None if looking through all moves is out of reach.
+        None if looking through all moves would take too long.
         """
 
     def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> "Improved":
-        """A binary point reached from theta by single moves that each lower G; theta unchanged when the search finds none.
+        """Make single moves that each lower G, and return the binary point reached; theta unchanged if no move does.
 
-        A search that can stop early has one more keyword, ``max_cost``: if the run has a limit, the engine passes the largest
-        ``cost`` that fits. A search without that keyword may exceed the limit by one call.
+        A search that can stop early accepts one more keyword, ``max_cost``: if the run has a limit, the engine passes the largest
+        ``cost`` that the limit allows. A search without that keyword may exceed the limit by one call.
         """
 
 
 @runtime_checkable
 class Bounded(Problem, Protocol):
-    """Optional: a proof of how good an answer can be at best, for certificates."""
+    """Optional: the problem proves how good an answer can be at best, for certificates."""
 
     def lower_bound(self, theta: Floats, lam: Floats) -> float:
-        """A number that G does not fall below at any binary theta with any lam of their sets.
+        """A number such that no binary theta of its set, with any lam of its set, has a lower G.
 
-        It may depend on the point (theta, lam), where it should be as large as possible. -inf means that nothing is known.
+        The number may depend on (theta, lam): the bound should be tight near that point. -inf means that no bound is known.
         """
 
 
 class Improved(NamedTuple):
-    """What a problem's own search found."""
+    """The result of a problem's own search."""
 
     theta: NDArray[np.bool_]
     tried: int = 0
-    """How many single moves of this theta are known not to lower G."""
+    """The number of single moves from this theta that are known not to lower G."""
     best_change: float = np.nan
-    """The change of G by the best of these; NaN if none is known."""
+    """The lowest change of G among these moves; NaN if ``tried`` is 0."""
     cost: int = 1
-    """How many evaluations of G the call was worth, at least 1: its multiply-adds over those of one evaluation with gradient."""
+    """The cost of the call in evaluations, at least 1: its multiply-adds divided by those of one evaluation with gradient."""
 
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a problem offers beyond ``evaluate``: looked up and checked once, so that no algorithm asks a problem what it is.
+    """What a problem offers beyond ``evaluate``, looked up and checked once, so that no algorithm needs ``isinstance``.
 
-    Each is the problem itself, under the contract that it meets, or None if the problem does not offer it.
+    Each of the first fields holds the problem itself, typed by the contract that it meets, or None if the problem does not meet
+    that contract.
     """
 
     terms: FiniteSum | None = None
     moves: FastMoves | None = None
     search: LocalSearch | None = None
     search_takes_limit: bool = False
-    """Whether ``improve`` has the keyword ``max_cost``."""
+    """Whether ``improve`` accepts the keyword ``max_cost``."""
     start: Suggests | None = None
     bound: Bounded | None = None
     fingerprint: Callable[[], object] | None = None
@@ -157,7 +161,7 @@ class Capabilities:
 
     @classmethod
     def of(cls, problem: Any) -> "Capabilities":
-        """What ``problem`` offers; an offer that cannot be used is refused, with what is missing."""
+        """Look up what ``problem`` offers. An incomplete offer is refused, and the error names what is missing."""
         search = _methods(problem, "LocalSearch", ("improve", "best_move"), needs=("evaluate_moves",))
         terms = _methods(problem, "FiniteSum", ("evaluate_terms",), needs=("n_terms",))
         if getattr(problem, "n_terms", None) is not None:
@@ -177,7 +181,7 @@ class Capabilities:
 
 
 def _methods(problem: Any, contract: str, names: tuple[str, ...], needs: tuple[str, ...] = ()) -> bool:
-    """Whether a problem has all these methods (and what they need); one without another is refused."""
+    """Whether a problem has all methods ``names`` and the attributes ``needs``. Having only some of them is an error."""
     found = [name for name in names if getattr(problem, name, None) is not None]
     for name in found:
         if not callable(getattr(problem, name)):
@@ -201,7 +205,7 @@ def _incomplete(problem: object, contract: str, has: str, lacks: str) -> Invalid
 def _takes(method: Callable[..., Any], keyword: str) -> bool:
     try:
         return keyword in inspect.signature(method).parameters
-    except ValueError:  # a function without a signature that Python can see
+    except ValueError:  # Python cannot see the signature of some functions that are written in C
         return False
 
 
@@ -222,14 +226,14 @@ class FunctionProblem:
     Parameters
     ----------
     function : callable
-        ``function(theta)`` returning (G, dG/dtheta), or with a ``lam_set``, ``function(theta, lam)`` returning
+        ``function(theta)``, which returns (G, dG/dtheta); if there is a ``lam_set``, ``function(theta, lam)``, which returns
         (G, dG/dtheta, dG/dlam).
     theta_set : BinarySet
-        Where theta lives, such as ``Budget(100, 10)``.
+        The set of theta, such as ``Budget(100, 10)``.
     lam_set : Box, optional
-        Where lam lives; without it the problem has no continuous hyperparameters.
+        The set of lam; without it the problem has no continuous hyperparameters.
     value : callable, optional
-        The same arguments, returning G alone; used where no gradient is needed.
+        A function of the same arguments that returns G alone. It is called when no gradient is needed.
 
     Examples
     --------
@@ -263,7 +267,7 @@ class FunctionProblem:
         self._has_lam = lam_set is not None
 
     def evaluate(self, theta: Floats, lam: Floats, *, warm: Warm | None = None, gradient: bool = True) -> Evaluation:
-        """Call the function; without ``gradient`` the value-only function, if the problem has one."""
+        """Call ``function`` or, if no gradient is needed and the problem has it, ``value``."""
         arguments = (theta, lam) if self._has_lam else (theta,)
         if not gradient and self.value is not None:
             return Evaluation(self.value(*arguments), None, None)
@@ -276,10 +280,10 @@ class FunctionProblem:
 
 
 class CheckedProblem:
-    """A problem as the engine sees it: evaluations counted, every answer checked, errors with a note of where they arose.
+    """Wraps a problem for the engine: counts evaluations, checks every answer, and notes on errors where they arose.
 
-    ``where`` is set by the engine to the place it is in, such as "penalise, outer iteration 3, step 7", and ``max_evaluations``
-    to the limit of the run. ``offers`` is what the problem offers beyond ``evaluate``.
+    The engine sets ``where`` to what it is doing, such as "penalise, outer iteration 3, step 7", and ``max_evaluations`` to the
+    limit of the run. ``offers`` holds what the problem offers beyond ``evaluate``.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -303,22 +307,23 @@ class CheckedProblem:
 
     @property
     def n_evaluations(self) -> int:
-        """Evaluations of G so far; terms of a finite sum count for their share, searches for their cost, both rounded up."""
+        """Evaluations of G so far. Terms of a finite sum count as their share, rounded up in total; searches as their cost."""
         return self.n_full + (-(-self.n_term_evaluations // self.n_terms) if self.n_terms else 0)
 
     def evaluate(self, theta: Floats, lam: Floats, *, warm: Warm | None = None, gradient: bool = True) -> Evaluation:
         """One counted and checked evaluation."""
         self.n_full += 1
-        # A user's function that writes into its arguments must fail in that line, not corrupt the solver's state.
+        # Read-only arrays make a user's function fail in the line where it writes to an argument; otherwise it would silently
+        # corrupt the state of the solver.
         got = self._noted(self.problem.evaluate, read_only(theta), read_only(lam), warm=warm, gradient=gradient)
         return self._checked(got, gradient)
 
     def evaluate_uncounted(self, theta: Floats, lam: Floats) -> Evaluation:
-        """The answer of the problem as it is, neither counted nor checked."""
+        """Evaluate the problem without counting the evaluation or checking the answer."""
         return self.problem.evaluate(read_only(theta), read_only(lam))
 
     def evaluate_terms(self, theta: Floats, lam: Floats, terms: Indices, *, warm: Warm | None = None) -> Evaluation:
-        """The mean over these terms of a finite sum, counted and checked."""
+        """One counted and checked evaluation of the mean over these terms of a finite sum."""
         assert self.offers.terms is not None
         self.n_term_evaluations += len(terms)
         got = self._noted(self.offers.terms.evaluate_terms, read_only(theta), read_only(lam), terms, warm=warm)
@@ -347,7 +352,7 @@ class CheckedProblem:
         return found
 
     def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> Improved:
-        """Single moves that lower G, by the problem's own search; counts as many evaluations as its ``cost``."""
+        """Run the problem's own search for single moves that lower G; it counts as ``cost`` evaluations."""
         assert self.offers.search is not None
         left = self.max_evaluations - self.n_evaluations - KEPT_FROM_SEARCHES
         limit = {"max_cost": left} if self.offers.search_takes_limit and left < np.inf else {}
@@ -372,7 +377,7 @@ class CheckedProblem:
         return theta
 
     def lower_bound(self, theta: Floats, lam: Floats) -> float:
-        """The problem's lower bound, asked for at this point; -inf if it offers none. Not counted as an evaluation."""
+        """The problem's lower bound for the point (theta, lam); -inf if the problem has none. Not counted as an evaluation."""
         if self.offers.bound is None:
             return -np.inf
         got = self._noted(self.offers.bound.lower_bound, read_only(theta), read_only(lam))
@@ -382,7 +387,7 @@ class CheckedProblem:
         return number
 
     def _noted(self, method: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
-        """Call the problem; an error of its own keeps its type and gets a note."""
+        """Call a method of the problem. If it raises an error, the error keeps its type and gets a note of where it arose."""
         try:
             return method(*arguments, **keywords)
         except Exception as error:
@@ -394,13 +399,13 @@ class CheckedProblem:
 
     @staticmethod
     def _number(name: str, given: Any, place: str) -> float:
-        """One real number."""
+        """Turn ``given`` into one real number, or refuse it."""
         try:
             if np.iscomplexobj(given) or isinstance(given, (str, bytes, np.ma.MaskedArray)):
                 raise TypeError
             with np.errstate(over="ignore"):
                 return float(given)
-        except Exception:  # whatever an object's own conversion raises
+        except Exception:  # the conversion of an object may raise anything
             raise InvalidInput(f"{name} must be one number, got {check.shown(given)} {place}; return a float") from None
 
     def _checked(self, got: Evaluation, gradient: bool) -> Evaluation:
@@ -413,7 +418,7 @@ class CheckedProblem:
         if not gradient:
             return Evaluation(value, None, None, got.warm, got.info)
         grad_theta = self._gradient("grad_theta", got.grad_theta, self.theta_set.shape, value, place)
-        # In lam's own unit box, where solvers see it, its gradient may be moderate all the same.
+        # No limit for dG/dlam: solvers see lam scaled to the unit box, where the derivative in a narrow range becomes moderate.
         grad_lam = self._gradient("grad_lam", got.grad_lam, self.lam_set.shape, value, place, largest=np.inf)
         return Evaluation(value, grad_theta, grad_lam, got.warm, got.info)
 
@@ -428,7 +433,7 @@ class CheckedProblem:
                 raise TypeError
             with np.errstate(over="ignore"):
                 g = raw.astype(np.float64, copy=False)
-        except Exception:  # whatever an object's own conversion raises
+        except Exception:  # the conversion of an object may raise anything
             raise InvalidInput(f"{name} must be an array of real numbers, got {check.shown(grad)} {place}") from None
         if g.shape != shape:
             raise InvalidInput(f"{name} must have shape {shape}, got {g.shape} {place}; return one derivative per entry")

@@ -1,4 +1,4 @@
-"""What a method hands back: the answer, how it came about, and how to keep it."""
+"""The result of a method: the answer, the path that led to it, and how to save both."""
 
 import os
 from collections.abc import Mapping
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FORMATS = (1, 2, 3)
-"""The versions of its file that ``Result.load`` reads; ``save`` writes the last. Before version 3 a file has no settings."""
+"""The versions of the file that ``Result.load`` reads; ``save`` writes the last. Files before version 3 have no settings."""
 SHORT_SETTINGS = ("solver", "inner_steps", "starts", "polish", "seed")
-"""The settings in the table for notebooks."""
+"""The settings that the table for notebooks shows."""
 
 
 class Status(StrEnum):
-    """How a result came to be what it is."""
+    """How the run ended, and what kind of answer it gives."""
 
     BINARY = "BINARY"
-    """Binary and feasible, by the penalty."""
+    """The penalty made theta binary; the answer is feasible."""
     REPAIRED = "REPAIRED"
-    """Binary and feasible, the vertex nearest to where the relaxed variables ended."""
+    """theta was rounded: the answer is the feasible binary point nearest to where the relaxed variables ended."""
     RELAXED = "RELAXED"
     """Not rounded: theta has fractional entries."""
     INFEASIBLE = "INFEASIBLE"
-    """Simple rounding left the set; ``violation`` says by how much."""
+    """Simple rounding gave a point outside the set; ``violation`` says by how much."""
     STOPPED = "STOPPED"
     """A callback ended the run; the answer is feasible."""
 
 
 class Relaxed(NamedTuple):
-    """The unpenalised stage: where the binary search began, not a bound."""
+    """The point where the stage without penalty ended. G is not convex, so its value is no bound for binary answers."""
 
     theta: Floats
     lam: Floats
@@ -51,8 +51,9 @@ class Relaxed(NamedTuple):
 class Trace:
     """The path of a run, one row per inner step and one per outer iteration (with the distance to binary points).
 
-    Columns: start, phase, outer, inner, epsilon, G, phi, step, n_evaluations; in outer rows also distance, integrality
-    (max_i min(theta_i, 1 - theta_i)), n_selected, seconds; lam where it is one number; and what the lower level reports.
+    All rows have the columns start, phase, outer, inner, epsilon, G, phi, step and n_evaluations. Rows of outer iterations also
+    have distance, integrality (max_i min(theta_i, 1 - theta_i)), n_selected and seconds. There is a column lam if lam is a single
+    number, and a column for each number that the lower level reports.
     """
 
     FIRST = ("start", "phase", "outer", "inner", "epsilon", "G", "phi", "step", "n_evaluations")
@@ -67,7 +68,7 @@ class Trace:
 
     @classmethod
     def checked(cls, columns: Mapping[str, Any]) -> "Trace":
-        """A trace from columns of a file, which must be what ``columns`` gives."""
+        """A trace from the columns of a file. Each must have the name, type and length that ``columns`` would give it."""
         lost = {*cls.FIRST, *cls.LAST} - columns.keys()
         if lost:
             raise ValueError(f"the trace has no column {min(lost)!r}")
@@ -80,7 +81,7 @@ class Trace:
         return cls(columns)
 
     def append(self, **row: Any) -> None:
-        """Add a row; entries it does not name are missing."""
+        """Add a row; the columns that it does not name are missing in this row."""
         self._rows.append(row)
 
     def truncate(self, n_rows: int) -> None:
@@ -92,12 +93,12 @@ class Trace:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns, the fixed ones first."""
+        """The names of the columns: FIRST, then those that depend on the problem, then LAST."""
         others = {name: None for row in self._rows for name in row if name not in self.FIRST + self.LAST}
         return (*self.FIRST, *others, *self.LAST)
 
     def column(self, name: str) -> NDArray[Any]:
-        """One column: strings for the phase, floats with NaN where missing for the others."""
+        """One column: strings for the phase, floats for the others, with NaN where a row has no value."""
         if not isinstance(name, str) or name not in self.names:
             raise fail("column", name, f"one of {', '.join(self.names)}")
         return self._column(name)
@@ -108,7 +109,7 @@ class Trace:
         return np.array([row.get(name, np.nan) for row in self._rows], dtype=np.float64)
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """All columns."""
+        """All columns, by their names."""
         return {name: self._column(name) for name in self.names}
 
     def to_frame(self) -> "pd.DataFrame":
@@ -130,23 +131,23 @@ class Result:
     Attributes
     ----------
     theta : array of theta_set.shape
-        bool where binary; float64 for ``rounding=None``.
+        The answer: bool if it is binary, float64 for ``rounding=None``.
     lam : float64 array of lam_set.shape
     value : float
-        G(theta, lam) from a cold evaluation.
+        G(theta, lam), from a last evaluation without warm state.
     status : Status
     message : str
         What happened, in a sentence.
     n_evaluations : int
-        Evaluations of G, over all starts; a problem's own search counts as many as its work is worth.
+        Evaluations of G, over all starts; a search of the problem's own counts as the number of evaluations that cost as much.
     relaxed : Relaxed or None
-        The unpenalised stage of the start that won.
+        Where the stage without penalty ended, in the start that gave the answer.
     certificate : Certificate or None
-        What is known about theta, where it is binary and feasible; ``print(result.certificate)`` says it in words.
+        What is known about theta, if it is binary and feasible; ``print(result.certificate)`` says it in words.
     violation : float
-        By how much theta misses its set; positive only with status INFEASIBLE.
+        How far theta is outside its set; positive only with status INFEASIBLE.
     seed : int
-        What reproduces the run, also if the caller gave none.
+        The seed that reproduces the run, also if the caller gave none.
     trace : Trace
     settings : dict
         The settings that the method used, as plain numbers and texts (solver and penalty by their repr); ``preferred`` lists
@@ -168,11 +169,11 @@ class Result:
 
     @property
     def n_selected(self) -> int:
-        """The number of entries of theta that are on (above one half, where relaxed)."""
+        """The number of entries of theta that are on; in a relaxed theta, those of at least one half."""
         return int(np.count_nonzero(self.theta >= 0.5))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to one file: a NumPy archive with a JSON header, atomically, without pickle."""
+        """Write the whole result to one file, atomically: a NumPy archive with a JSON header, without pickle."""
         header = {
             "kind": "result",
             "format": FORMATS[-1],
@@ -194,7 +195,7 @@ class Result:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Result":
-        """Read what ``save`` wrote."""
+        """Read a result that ``save`` wrote."""
         header, arrays = read_archive(path, "result", FORMATS)
         try:
             return cls._read(header, arrays)
@@ -203,7 +204,7 @@ class Result:
 
     @classmethod
     def _read(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "Result":
-        """From the parts of a file, each of which may be anything."""
+        """Build a result from the parts of a file. Somebody may have changed the file, so the type of each part is checked."""
         value, certificate = header["relaxed"], header["certificate"]
         columns = {name.removeprefix("trace_"): column for name, column in arrays.items() if name.startswith("trace_")}
         theta, lam = arrays["theta"], arrays["lam"]
@@ -252,7 +253,7 @@ class Result:
         return f"<table><caption>mixbin result</caption><tbody>{''.join(rows)}</tbody></table>"
 
     def _short_settings(self) -> str:
-        """The most important settings in one line, those of the problem's choice marked."""
+        """The most important settings in one line; those that the problem chose are marked."""
         preferred = self.settings.get("preferred", ())
         shown = [
             f"{name} {self.settings[name]}" + (" (the problem's preference)" if name in preferred else "")
@@ -276,7 +277,7 @@ class Result:
 
 
 def _checked_settings(read: object) -> dict[str, Any]:
-    """Settings from a file: names with numbers, texts, truth values, nothing, or lists of numbers and texts."""
+    """Settings from a file. Their values must be numbers, texts, booleans, None, or lists of these."""
     if not isinstance(read, dict):
         raise ValueError("the settings are not what they must be")
     for name, value in read.items():

@@ -1,4 +1,4 @@
-"""The command: its options, help and errors; what a command does lives in a module of its own, imported when it runs."""
+"""The command line: options, help and errors. The work of each command is in its own module, imported when the command runs."""
 
 import errno
 import os
@@ -26,13 +26,13 @@ REMEDIES = {
     errno.ENAMETOOLONG: "choose a shorter name",
     errno.EMFILE: "raise the limit of open files (ulimit -n)",
 }
-"""What helps where the system refuses a file."""
+"""The remedies for errors of the system with a file."""
 
 
 class OneLineErrors(TyperGroup):
-    """Every error is one line on stderr that says what to do.
+    """Prints every error as one line on stderr that says what to do.
 
-    The exit code is 2 for bad input, and 1 for what could not be solved or what the system refuses: memory, space, a file.
+    The exit code is 2 for bad input. It is 1 if the problem could not be solved or the system refused memory, space or a file.
     """
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
@@ -42,7 +42,7 @@ class OneLineErrors(TyperGroup):
         try:
             _check_words(words())
             code = super().main(*args, **kwargs)
-            # Here, where it can still be told that nobody takes the output.
+            # Flush here: if the reader of a pipe has gone, the error can still be handled below.
             sys.stdout.flush()
         except InvalidInput as error:
             code = _complain(str(error), EXIT_BAD_INPUT)
@@ -55,7 +55,7 @@ class OneLineErrors(TyperGroup):
             said = f" ({error})" if str(error) else ""
             code = _complain(f"there is not enough memory{said}; use less data, or a machine with more", EXIT_UNSOLVED)
         except Exception as error:
-            # Typer carries its own copy of click's errors, or click itself, depending on its version.
+            # Depending on its version, Typer raises click's errors or its own copy of them, so their method identifies them.
             if not hasattr(error, "format_message"):
                 raise
             context = getattr(error, "ctx", None)
@@ -66,14 +66,14 @@ class OneLineErrors(TyperGroup):
 
 def _complain(message: str, code: int) -> int:
     line = " ".join(message.split())
-    # Names of files and columns may hold anything; what would steer the terminal is shown as its code.
+    # Names of files and columns may contain anything. Characters that would control the terminal are shown as escape codes.
     shown = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in line)
     print("mixbin: " + shown, file=sys.stderr)
     return code
 
 
 def _check_words(typed: Sequence[str]) -> None:
-    """What is typed ends up in pages and JSON, which are UTF-8."""
+    """Refuse arguments that are not UTF-8: they are written to pages and JSON, which are UTF-8."""
     for word in typed:
         try:
             word.encode()
@@ -82,7 +82,7 @@ def _check_words(typed: Sequence[str]) -> None:
 
 
 def _refused(error: OSError) -> str:
-    """What the system does not allow, with the file and the remedy."""
+    """The message for an error of the system: which file, why, and the remedy."""
     if isinstance(error, CannotWrite):
         return error.strerror or str(error)
     what = "a file" if error.filename is None else repr(os.fsdecode(error.filename))
@@ -91,7 +91,7 @@ def _refused(error: OSError) -> str:
 
 
 def _drop_output() -> None:
-    """Where nobody takes the output, Python would complain once more at its end: what is left of it goes nowhere."""
+    """Send the rest of the output nowhere if its reader has gone; otherwise Python would print a second error when it exits."""
     try:
         sys.stdout.flush()
     except OSError:

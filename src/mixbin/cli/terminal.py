@@ -1,4 +1,4 @@
-"""What the commands print alike: tables, and a finished run."""
+"""What several commands print in the same way: tables, and the record of a finished run."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 LEFT_ALIGNED = ("method", "status")
-"""Columns of words; all others are numbers, which stand at the right."""
+"""The columns of words. All other columns hold numbers, which are aligned to the right."""
 
 
 def plain_console() -> "Console":
-    """A console that prints text as it is, including names with brackets or colons."""
+    """A console that prints text unchanged; rich would read brackets as markup and names in colons as emoji."""
     from rich.console import Console
 
     return Console(highlight=False, markup=False, emoji=False)
 
 
 def rich_table(heads: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[str] = LEFT_ALIGNED) -> "RichTable":
-    """A table without lines, except below its head.
+    """A table without lines, except below its head. The columns in ``words`` are aligned to the left.
 
-    Where a terminal is narrow, long cells are broken into lines, so that nothing is left out.
+    If the terminal is narrow, long cells are folded onto several lines, so that nothing is cut off.
     """
     from rich import box
     from rich.table import Table
@@ -40,7 +40,10 @@ def rich_table(heads: Sequence[str], rows: Sequence[Sequence[str]], words: Seque
 
 
 def show_record(record: Record, study: type[Study[Any]], out: object, before: bool, console: "Console") -> None:
-    """The task in a sentence, the comparison, the certificate in words, and where the files are."""
+    """Print the task in a sentence, the comparison, the certificate in words, and where the files are.
+
+    ``before`` says that the run had already ended when the command began.
+    """
     columns = {name: it for name, it in shown(study.columns(), record).items() if it.short is not None}
     rows = [
         [

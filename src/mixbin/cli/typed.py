@@ -1,25 +1,25 @@
-"""The command as it was typed, for the page of a run; apart from the rest because it must be light."""
+"""Remember the command as the user typed it, for the page of a run. A separate module, because it must import quickly."""
 
 import shlex
 import sys
 from collections.abc import Sequence
 
 ONCE = ("--json", "--resume")
-"""Options that change nothing of what a run gives."""
+"""Options that do not change the results of a run."""
 
 _typed: list[str] = []
 
 
 def remember(args: Sequence[str] | None) -> None:
-    """Keep the arguments; None are those of the process."""
+    """Keep the arguments of the command; None stands for those of the process."""
     _typed[:] = sys.argv[1:] if args is None else args
 
 
 def words() -> list[str]:
-    """The arguments."""
+    """The arguments of the command."""
     return list(_typed)
 
 
 def command_line() -> str:
-    """The command that makes the same run, for a shell."""
+    """The shell command that repeats the run."""
     return shlex.join(["mixbin", *(word for word in _typed if word not in ONCE)])

@@ -1,4 +1,4 @@
-"""The methods behind scikit-learn's conventions."""
+"""Estimators that follow the conventions of scikit-learn and run the methods of mixbin."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The fit that the estimators share: checks, the split, the method, and what is learnt about the rows."""
+"""The parts of ``fit`` that the estimators share: checks, the split, the call of the method, and the attributes it sets."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,15 +19,15 @@ from mixbin.progress import ProgressDisplay
 from mixbin.result import Result
 
 BASELINES: dict[str, Literal["top-k", "simple"] | None] = {"top-k": "top-k", "simple": "simple", "relax": None}
-"""The methods beside penalize, and how each rounds."""
+"""The methods other than "penalize", and the ``rounding`` that each passes to ``relax_and_round``."""
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
-"""The candidate rows, and the rows to validate on."""
+"""The numbers of the candidate rows, and of the rows to validate on."""
 Candidates = tuple[NDArray[np.intp], int, Any]
-"""The candidate rows by their numbers, how many rows X has, and the problem of choosing among them."""
+"""The numbers of the candidate rows, how many rows X has, and the problem of choosing among the candidates."""
 
 
 def check_settings(estimator: Any, whose_rows: str = "") -> None:
-    """Refuse settings that every estimator has; ``whose_rows`` says from what a fraction of the rows is split off."""
+    """Check the settings that all estimators have; ``whose_rows`` completes the sentence about the rows to split off."""
     check.choice("method", estimator.method, ("penalize", *BASELINES))
     fraction, remedy = estimator.validation_fraction, f"0.2 splits off a fifth of the rows{whose_rows}"
     check.real("validation_fraction", fraction, low=0, high=1, open_low=True, open_high=True, remedy=remedy)
@@ -41,13 +41,13 @@ def generator(random_state: object) -> np.random.RandomState:
         raise check.fail("random_state", random_state, must, remedy)
     try:
         rng: np.random.RandomState = check_random_state(random_state)
-    except Exception:  # also what the repr of a strange object raises
+    except Exception:  # an error may also come from the repr of a strange object
         raise check.fail("random_state", random_state, must, remedy) from None
     return rng
 
 
 def validated(estimator: Any, X: Any, *y: Any, **settings: Any) -> Any:
-    """scikit-learn's ``validate_data`` after checks that it does not make; all errors are InvalidInput."""
+    """Run scikit-learn's ``validate_data`` after a few checks that it lacks; every error becomes an InvalidInput."""
     check.plain_table("X", X)
     for targets in y:
         (check.plain_table if settings.get("y_numeric") else check.unmasked)("y", targets)
@@ -57,7 +57,7 @@ def validated(estimator: Any, X: Any, *y: Any, **settings: Any) -> Any:
 
 
 def linear(table: Any, coef: NDArray[Any], intercept: Any) -> NDArray[Any]:
-    """The predictions of a linear model; rows so large that these overflow are refused."""
+    """The predictions of a linear model. Rows so large that their predictions overflow are refused."""
     with np.errstate(over="ignore", invalid="ignore"):
         out = np.asarray(table @ coef.T + intercept)
     if not check.is_finite(out):
@@ -66,30 +66,30 @@ def linear(table: Any, coef: NDArray[Any], intercept: Any) -> NDArray[Any]:
 
 
 class _WrongType(InvalidInput, TypeError):
-    """Where scikit-learn's conventions ask for a TypeError."""
+    """An InvalidInput that is also a TypeError, which the conventions of scikit-learn ask for in some cases."""
 
 
 @contextmanager
 def sklearn_errors_about(must: str) -> Iterator[None]:
-    """Turn scikit-learn's errors, which speak of X and y, into InvalidInput that begins with the argument that was meant."""
+    """Turn errors of scikit-learn, which always name X and y, into InvalidInput whose text begins with ``must``."""
     try:
         yield
     except InvalidInput:
         raise
-    except Exception as error:  # whatever an object's own conversion raises
+    except Exception as error:  # the conversion of an object may raise anything
         kind = _WrongType if isinstance(error, TypeError) else InvalidInput
         raise kind(f"{must}: {check.one_line(str(error))}") from None
 
 
 def check_both(X_val: object, y_val: object) -> None:
-    """A validation set is given whole or not at all."""
+    """Refuse X_val without y_val, and y_val without X_val."""
     if (X_val is None) != (y_val is None):
         missing, given = ("X_val", "y_val") if X_val is None else ("y_val", "X_val")
         raise InvalidInput(f"{missing} must be given together with {given}, got None; pass both or none of them")
 
 
 def split_rows(rows: int, fraction: float, rng: np.random.RandomState, stratify: NDArray[Any] | None = None) -> Split:
-    """The candidate rows and those to validate on."""
+    """Draw which rows are candidates and which are for validation."""
     try:
         candidates, held_out = train_test_split(np.arange(rows), test_size=fraction, random_state=rng, stratify=stratify)
     except ValueError:
@@ -101,9 +101,10 @@ def split_rows(rows: int, fraction: float, rng: np.random.RandomState, stratify:
 def four_tables(
     estimator: Any, table: Any, targets: Any, X_val: Any, y_val: Any, draw: Callable[[], Split], **of_y_val: Any
 ) -> tuple[NDArray[np.intp], tuple[Any, Any, Any, Any]]:
-    """The candidate rows, and the tables to train and to validate on: the validation set that was passed, or a split.
+    """The numbers of the candidate rows, and the tables and targets to train on and to validate on.
 
-    ``of_y_val`` are settings of scikit-learn's ``check_array`` for y_val.
+    The validation set is the one that the caller passed or, without one, a split that ``draw`` makes. ``of_y_val`` holds settings
+    of scikit-learn's ``check_array`` for y_val.
     """
     if X_val is None:
         candidates, held_out = draw()
@@ -124,7 +125,7 @@ def four_tables(
 def choose_rows(
     estimator: Any, problem: Any, candidates: NDArray[np.intp], n_rows: int, rng: np.random.RandomState, **settings: Any
 ) -> tuple[Any, Any]:
-    """Solve the problem, set what the estimator has learnt about the rows, and return the model trained on them."""
+    """Solve the problem, set the attributes about the rows on the estimator, and return the model trained on the rows chosen."""
     result = run_method(estimator, problem, method_seed(estimator.random_state, rng), "distilling", **settings)
     weights = result.theta.astype(np.float64)
     if not weights.any():
@@ -142,14 +143,18 @@ def choose_rows(
 
 
 def method_seed(random_state: object, rng: np.random.RandomState) -> int:
-    """The seed of the method: an int itself, whether or not a split was drawn, so that splitting by hand gives the same bits."""
+    """The seed of the method: ``random_state`` itself if it is a whole number, else a draw from ``rng``.
+
+    A whole number is used as it is, although ``fit`` may have drawn a split with it: so a caller who makes the same split by hand
+    gets the same result to the bit.
+    """
     return int(random_state) if isinstance(random_state, Integral) else int(rng.randint(2**31 - 1))
 
 
 def run_method(
     estimator: Any, problem: Problem, seed: int, label: str, theta0: NDArray[Any] | None = None, **settings: Any
 ) -> Result:
-    """The estimator's method on its problem; ``settings`` are further ones of relax_and_penalize."""
+    """Run the method that the estimator names; ``settings`` are passed on to ``relax_and_penalize`` only."""
     common: dict[str, Any] = {
         "theta0": theta0,
         "seed": seed,

@@ -1,4 +1,4 @@
-"""What the estimators do with Dask collections, whose rows are not read into this process."""
+"""Fit and predict on Dask collections, whose rows are not read into this process."""
 
 from typing import Any
 
@@ -13,9 +13,10 @@ from mixbin.problems import RidgeDistillation
 
 
 def candidates_on_dask(estimator: Any, X: Any, y: Any, X_val: Any, y_val: Any, rng: np.random.RandomState) -> Candidates:
-    """The candidate rows, how many rows X has, and the problem; the rows themselves stay with the workers.
+    """The numbers of the candidate rows, how many rows X has, and the problem; the rows themselves stay with the workers.
 
-    The same validation rows are split off as in memory, in ascending order.
+    The split draws the same validation rows as for arrays in memory, but keeps them in ascending order: Dask selects rows with a
+    mask, block by block.
     """
     settings = {"budget": estimator.budget, "alpha": estimator.alpha}
     if X_val is not None:
@@ -42,7 +43,7 @@ def predicted(estimator: Any, X: Any) -> Any:
 
 
 def _note_features(estimator: Any, X: Any) -> None:
-    """Keep the number of the features of X and, if X has them, their names."""
+    """Set ``n_features_in_`` and, if the columns of X have names, ``feature_names_in_``."""
     estimator.n_features_in_ = int(X.shape[1])
     names = _names(X)
     if names is not None:
@@ -52,7 +53,7 @@ def _note_features(estimator: Any, X: Any) -> None:
 
 
 def _check_features(estimator: Any, X: Any) -> None:
-    """Refuse other features than those of ``fit``."""
+    """Refuse an X whose features are not those of ``fit``."""
     n, names = int(X.shape[1]), _names(X)
     if n != estimator.n_features_in_:
         must = f"a table with the {estimator.n_features_in_} columns of X in fit"
@@ -68,7 +69,7 @@ def _names(X: Any) -> NDArray[Any] | None:
 
 
 def _known_tables(X: Any, y: Any) -> tuple[Any, Any]:
-    """X and y as Dask arrays whose blocks have known sizes; for dataframes this takes a pass."""
+    """X and y as Dask arrays whose blocks have known sizes. For dataframes, finding the sizes takes a pass over the data."""
     table, targets = dask_tables(X, y, ("X", "y"))
     for it in (table, targets):
         if np.isnan(it.shape[0]):

@@ -1,4 +1,4 @@
-"""Logistic regression on the rows worth keeping, or with the labels worth trusting, as a scikit-learn estimator."""
+"""A scikit-learn classifier that trains a logistic regression on the rows worth keeping, or on the labels worth trusting."""
 
 from functools import partial
 from typing import Any, Self
@@ -27,7 +27,8 @@ from mixbin.estimators._common import (
 from mixbin.problems import SoftmaxDistillation
 
 POLISH = 50
-"""Evaluations that polish may use: the path ends binary and nearly as good, and trying single rows takes a training run each."""
+"""Polish may use at most this many evaluations. The penalised path already ends at a binary answer that is nearly as good, and
+every single row that polish tries costs a training run."""
 
 
 class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -36,23 +37,23 @@ class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     Parameters
     ----------
     budget : int, float or None, default=None
-        How many rows to keep: a count, or a fraction in (0, 1] of the candidate rows, rounded half up. None leaves it to the
-        validation loss how many: label cleaning without knowing how many labels are wrong.
+        How many rows to keep: a count, or a fraction in (0, 1] of the candidate rows, rounded half up. None lets the
+        validation loss decide, so that labels can be cleaned without knowing how many of them are wrong.
     alpha : float, pair of floats or None, default=None
         The strength of the penalty. A number fixes it; None is 0.03 times the mean variance of the columns of X; a pair
-        (low, high) is a range in which it is optimised together with the rows, which tells wrong labels less well.
+        (low, high) is a range in which it is optimised together with the rows; wrong labels are then found less reliably.
     temperature : float, default=3.0
-        Divides the scores in the validation loss: above 1, all validation rows count and not just those near a border.
+        Divides the scores in the validation loss. Above 1, all validation rows count, not just those near a class border.
     method : {"penalize", "top-k", "simple", "relax"}, default="penalize"
         How the rows are chosen: by ``relax_and_penalize``, or by a baseline that relaxes the choice to weights and then keeps
         the largest ("top-k"), those of at least one half ("simple", which may miss the budget), or all weights ("relax").
     validation_fraction : float, default=0.2
-        The fraction of the rows that is split off for validation when ``fit`` gets no validation set, each class alike. Labels
-        of validation rows are trusted: clean rows passed as X_val are worth more.
+        The fraction of the rows that is split off for validation when ``fit`` gets no validation set; each class loses this
+        fraction. The labels of validation rows are trusted, so it is better to pass clean rows as X_val.
     random_state : int, RandomState instance or None, default=None
-        Draws the split and the starts of the method. Pass an int for the same result every time.
+        Seeds the split and the starts of the method. Pass an int to get the same result every time.
     max_evaluations : int or None, default=None
-        How often the method may train and validate a model. None leaves it to the method.
+        How many models the method may train and validate. None uses the default of the method.
     verbose : bool, default=False
         Show the progress on a terminal.
 
@@ -71,11 +72,11 @@ class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     intercept_ : array of shape (n_classes,), or (1,) for two classes
         The constant terms.
     result_ : Result
-        What the method handed back: value, status, certificate and trace. Its theta is over the candidate rows.
+        The result of the method: value, status, certificate and trace. Its theta has one entry per candidate row.
     n_features_in_ : int
         The number of features seen by ``fit``.
     feature_names_in_ : array of shape (n_features_in_,)
-        Their names, where X has them.
+        Their names, if the columns of X have names.
 
     See Also
     --------
@@ -126,7 +127,7 @@ class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         y : array-like of shape (n_samples,)
             Their classes.
         X_val : array-like of shape (n_validation, n_features), default=None
-            Rows to validate on. Then all rows of X are candidates.
+            Rows to validate on. If given, all rows of X are candidates.
         y_val : array-like of shape (n_validation,), default=None
             Their classes.
 
@@ -149,6 +150,7 @@ class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         problem = SoftmaxDistillation(*data, budget=self.budget, alpha=self.alpha, temperature=self.temperature)
         coef, intercept = choose_rows(self, problem, candidates, len(table), rng, polish=POLISH)
         if len(self.classes_) == 2:
+            # scikit-learn keeps one score for two classes; the softmax depends on the difference of the two scores only.
             coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
         self.coef_, self.intercept_ = coef, intercept
         return self
@@ -201,7 +203,11 @@ class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return np.asarray(self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)])
 
     def _split(self, labels: NDArray[Any], counts: NDArray[np.intp], rng: np.random.RandomState) -> Split:
-        """Split each class alike if there are enough rows for that; a class with one row stays among the candidates."""
+        """Split each class in the same proportion if there are enough rows for that.
+
+        If not, split all rows together and move validation rows back to the candidates if their class would be lost there: the
+        model must know every class.
+        """
         rows, K = len(labels), len(counts)
         held = int(np.ceil(self.validation_fraction * rows))
         if counts.min() >= 2 and min(held, rows - held) >= K:

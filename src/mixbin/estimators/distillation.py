@@ -1,6 +1,6 @@
-"""Ridge regression on the rows worth keeping (docs/maths.md, "Data distillation"), as a scikit-learn estimator.
+"""A scikit-learn regressor that trains a ridge regression on the rows worth keeping (docs/maths.md, "Data distillation").
 
-The rows are chosen by ``RidgeDistillation`` and one of the methods; what is fitted in the end is the ridge on them.
+One of the methods chooses the rows by solving ``RidgeDistillation``; the fitted model is the ridge regression on these rows.
 """
 
 from functools import partial
@@ -46,9 +46,9 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
     validation_fraction : float, default=0.2
         The fraction of the rows that is split off for validation when ``fit`` gets no validation set.
     random_state : int, RandomState instance or None, default=None
-        Draws the split, as in ``train_test_split``, and the starts of the method. Pass an int for the same result every time.
+        Seeds the split, as in ``train_test_split``, and the starts of the method. Pass an int to get the same result every time.
     max_evaluations : int or None, default=None
-        How often the method may train and validate a model. None leaves it to the method.
+        How many models the method may train and validate. None uses the default of the method.
     verbose : bool, default=False
         Show the progress on a terminal.
 
@@ -65,11 +65,11 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
     intercept_ : float or array of shape (n_targets,)
         The constant term.
     result_ : Result
-        What the method handed back: value, status, certificate and trace. Its theta is over the candidate rows.
+        The result of the method: value, status, certificate and trace. Its theta has one entry per candidate row.
     n_features_in_ : int
         The number of features seen by ``fit``.
     feature_names_in_ : array of shape (n_features_in_,)
-        Their names, where X has them.
+        Their names, if the columns of X have names.
 
     See Also
     --------
@@ -82,9 +82,10 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
     ``sample_weight`` is not supported: choosing the weights of the rows is what this estimator does.
 
     X and y may be Dask arrays or dataframes with the same blocks of rows (see ``RidgeDistillation``), such as the X and y of a
-    ``ParquetFolder``; their rows are not read into this process. Then X_val and y_val may be arrays or Dask collections.
+    ``ParquetFolder``; their rows are not read into this process. In that case X_val and y_val may be arrays or Dask
+    collections.
 
-    In a Pipeline the validation set must pass the same steps as X. With metadata routing enabled in scikit-learn, that is
+    In a Pipeline the validation set must pass the same steps as X. With metadata routing enabled in scikit-learn, write
     ``Pipeline(..., transform_input=["X_val"])`` around ``DistillationRegressor().set_fit_request(X_val=True, y_val=True)``.
 
     Examples
@@ -130,7 +131,7 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             One target or several.
         X_val : array-like of shape (n_validation, n_features), default=None
-            Rows to validate on. Then all rows of X are candidates.
+            Rows to validate on. If given, all rows of X are candidates.
         y_val : array-like of shape (n_validation,) or (n_validation, n_targets), default=None
             Their targets.
 
@@ -147,7 +148,7 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         return self
 
     def _in_memory(self, X: Any, y: Any, X_val: Any, y_val: Any, rng: np.random.RandomState) -> Candidates:
-        """For arrays: the candidate rows, how many rows X has, and the problem."""
+        """For arrays: the numbers of the candidate rows, how many rows X has, and the problem."""
         how = {"accept_sparse": "csr", "multi_output": True, "y_numeric": True, "dtype": np.float64}
         table, targets = validated(self, X, y, ensure_min_samples=2 if X_val is None else 1, **how)
         n_rows = int(table.shape[0])
@@ -156,7 +157,7 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         return candidates, n_rows, RidgeDistillation(*data, budget=self.budget, alpha=self.alpha)
 
     def _on_dask(self, X: Any, y: Any, X_val: Any, y_val: Any, rng: np.random.RandomState) -> Candidates:
-        """The same for Dask collections."""
+        """For Dask collections: the numbers of the candidate rows, how many rows X has, and the problem."""
         from mixbin.estimators._dask import candidates_on_dask
 
         return candidates_on_dask(self, X, y, X_val, y_val, rng)
@@ -172,7 +173,7 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         Returns
         -------
         array of shape (n_samples,) or (n_samples, n_targets)
-            For Dask collections a Dask array, not computed yet.
+            If X is a Dask collection, a Dask array that is not computed yet.
         """
         check_is_fitted(self)
         if is_dask(X):
@@ -183,7 +184,7 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         return linear(table, self.coef_, self.intercept_)
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn asks of an estimator: this one takes sparse tables too."""
+        """Tell scikit-learn that this estimator also accepts sparse tables."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags

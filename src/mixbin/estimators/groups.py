@@ -1,6 +1,6 @@
-"""Linear models of many tasks that share groups of features (docs/maths.md, "Group structures"), as a scikit-learn estimator.
+"""A scikit-learn regressor for many tasks that share groups of features (docs/maths.md, "Group structures").
 
-The groups are found by ``GroupLassoStructure`` and one of the methods; what is fitted in the end is the group lasso with them.
+One of the methods finds the groups by solving ``GroupLassoStructure``; the fitted models are group lassos with these groups.
 """
 
 from collections.abc import Iterable
@@ -23,59 +23,61 @@ from mixbin.problems import GroupLassoStructure
 
 LAM_RANGE = (1e-3, 1.0)
 LAM_GRID = np.geomspace(*LAM_RANGE, 13)
-"""What cross-validation chooses from: four values per decade."""
+"""The values of lam that ``lam="cv"`` compares: four per decade."""
 FOLDS = 3
 CLOSE = 0.01
-"""``suggest_n_groups`` takes the fewest groups whose loss is within this fraction of the best."""
+"""``suggest_n_groups`` suggests the smallest number of groups whose loss exceeds the best by at most this fraction."""
 
 
 class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Group lasso regressions of many tasks, with the groups of features that predict the tasks' validation rows best.
 
-    The tasks share the groups, and each has a linear model of its own. The models have no intercept, and lam is relative to the
-    size of the targets: centre the columns and targets and scale the targets to about 1. A constant column is a feature like
-    any other.
+    The tasks share the groups, but each task has its own linear model. The models have no intercept, and a good lam depends on
+    the size of the targets: so centre the columns and the targets, and scale the targets to about 1. A constant column is a
+    feature like any other.
 
     Parameters
     ----------
     n_groups : int, default=10
-        The most groups there can be, from 2 to the number of features. A group may end empty; ``suggest_n_groups`` helps to
-        choose.
+        The largest number of groups, from 2 to the number of features. Some groups may end up empty. ``suggest_n_groups`` helps
+        to choose the number.
     lam : float, pair of floats, "cv" or None, default=None
         The strength of the group penalty. A number fixes it; a pair (low, high) is a range in which it is optimised together
-        with the groups; None is the range (1e-3, 1). "cv" finds groups with lam in that range, takes the lam with the lowest
-        3-fold cross-validated loss for them (over the training rows of each task, 13 values in that range), and with this lam
-        fixed finds the groups again, first of all from those it has; this takes about twice as long.
+        with the groups; None is the range (1e-3, 1). "cv" first finds groups as None does. For these
+        groups it then compares 13 values of lam in that range by 3-fold cross-validation over the training rows of each task.
+        With the best lam fixed it finds the groups once more, beginning from those of the first run. This takes about twice as
+        long.
     ridge : float, default=1e-3
         The strength of the squared penalty that makes every model unique.
     method : {"penalize", "top-k", "simple", "relax"}, default="penalize"
         How the groups are found: by ``relax_and_penalize``, or by a baseline that relaxes them to weights and then gives each
-        feature its largest ("top-k", the paper's top-1), those of at least one half ("simple", which may leave a feature without
-        a group and then without group penalty), or all weights ("relax").
+        feature the group with its largest weight ("top-k", the paper's top-1), the groups with a weight of at least one half
+        ("simple", which may leave a feature without a group and so without group penalty), or all weights ("relax").
     validation_fraction : float, default=0.2
-        The fraction of the rows of each task that is split off for validation when ``fit`` gets no validation rows: rounded
-        half up, and at least one row on both sides.
+        The fraction of the rows of each task that is split off for validation when ``fit`` gets no validation rows. The
+        number is rounded half up, and at least one row stays on each side.
     random_state : int, RandomState instance or None, default=None
-        Draws the split, the folds and the starts of the method. Pass an int for the same result every time.
+        Seeds the split, the folds and the starts of the method. Pass an int to get the same result every time.
     max_evaluations : int or None, default=None
-        How often a run of the method may train and validate all models. None leaves it to the method.
+        How often one run of the method may train and validate all models. None uses the default of the method.
     n_jobs : int or None, default=None
-        Threads over the tasks; None takes all cores. The result does not depend on it.
+        The number of threads that share the tasks; None uses all cores. The result does not depend on the number.
     verbose : bool, default=False
         Show the progress on a terminal.
 
     Attributes
     ----------
     labels_ : int array of shape (n_features,)
-        The group of each feature: its largest weight with ``method="relax"``, and -1 where "simple" leaves it without one.
+        The group of each feature. With ``method="relax"`` it is the group of the largest weight; it is -1 for a feature that
+        "simple" leaves without a group.
     theta_ : array of shape (n_features, n_groups)
         The groups as a table: bool, or the weights with ``method="relax"``.
     lam_ : float
         The strength of the group penalty, fixed or found.
     coef_ : array of shape (n_tasks, n_features)
-        The models.
+        The coefficients of the models, one row per task.
     tasks_ : array of shape (n_tasks,)
-        The tasks in the order of ``coef_``: their ids in order of appearance, or 0, 1, ... where X has one table per task.
+        The tasks in the order of ``coef_``: their ids in order of appearance, or 0, 1, ... if X has one table per task.
     group_sizes_ : int array of shape (n_groups,)
         How many features have each label.
     n_empty_groups_ : int
@@ -83,11 +85,11 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
     n_unassigned_ : int
         Features without a group.
     result_ : Result
-        What the method handed back: value, status, certificate and trace.
+        The result of the method: value, status, certificate and trace.
     n_features_in_ : int
         The number of features seen by ``fit``.
     feature_names_in_ : array of shape (n_features_in_,)
-        Their names, where X has them.
+        Their names, if the columns of X have names.
 
     See Also
     --------
@@ -100,7 +102,7 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
     and a vector per task, which may differ in their numbers of rows; or one table of all rows with a vector, and ``tasks`` with
     the task of each row.
 
-    Cross-validation by scikit-learn makes sense for the last one, with folds that hold rows of every task, such as
+    Cross-validation by scikit-learn works with the last format, if every fold holds rows of every task, as with
     ``StratifiedKFold().split(X, tasks)``. With metadata routing enabled, ``set_fit_request(tasks=True)`` and
     ``set_score_request(tasks=True)`` hand the tasks on.
 
@@ -148,9 +150,9 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
         y : array of shape (n_tasks, n_rows), list of vectors, or vector of shape (n_rows,)
             Their targets.
         X_val, y_val : like X and y, default=None
-            Rows to validate on, of the same tasks. Then all rows of X train.
+            Rows to validate on, of the same tasks. If given, all rows of X are for training.
         tasks, tasks_val : sequence of length n_rows, default=None
-            Where X is one table: the task of each row of X and of X_val, by any hashable ids.
+            If X is one table: the task of each row of X and of X_val. Any hashable values may be ids.
 
         Returns
         -------
@@ -191,7 +193,7 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
         X : array of shape (n_tasks, n_rows, n_features), list of tables, or table of shape (n_rows, n_features)
             The rows: of all tasks in the order of ``tasks_``, or of those that ``tasks`` names.
         tasks : sequence, default=None
-            The task of each row where X is one table, and otherwise of each table.
+            The task of each row if X is one table, otherwise the task of each table.
 
         Returns
         -------
@@ -233,7 +235,7 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
         Returns
         -------
         float
-            1 is perfect, and 0 as good as the mean.
+            1 is perfect; 0 is as good as predicting the mean.
         """
         predicted = self.predict(X, tasks)
         if isinstance(predicted, list):
@@ -248,7 +250,7 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
         return score
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn asks of an estimator: this one takes one table per task too."""
+        """Tell scikit-learn that this estimator also accepts arrays with one table per task."""
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         return tags
@@ -276,7 +278,7 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
         return train, val, ids
 
     def _split(self, data: Tasks, ids: Ids, rng: np.random.RandomState) -> tuple[Tasks, Tasks]:
-        """Some rows of each task to train on, and the others to validate on."""
+        """Split the rows of each task at random: some to train on, the others to validate on."""
         if short := _tasks_below(2, data, ids):
             raise InvalidInput(
                 f"X must have at least two rows per task to split off some, got one row of {short}; "
@@ -289,7 +291,7 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
         return data.where(~held_out), data.where(held_out)
 
     def _note_columns(self, X: Any, tables: list[Floats]) -> None:
-        """Keep the number and names of the features."""
+        """Set ``n_features_in_`` and ``feature_names_in_``, and check that all tables have the same features."""
         if layout(X) == "rows":
             validate_data(self, X, reset=True, skip_check_array=True)
             return
@@ -298,7 +300,7 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
             self._check_columns(f"X[{t}]", X[t], table)
 
     def _check_columns(self, name: str, given: Any, table: Floats) -> None:
-        """Refuse other features than those of ``fit``; ``given`` is the table as passed, which may have names."""
+        """Refuse a table whose features are not those of ``fit``; ``given`` is the table as passed, perhaps with column names."""
         if table.shape[1] != self.n_features_in_:
             raise InvalidInput(
                 f"{name} must have the features of fit, got {table.shape[1]} columns against {self.n_features_in_}; "
@@ -309,7 +311,7 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
                 validate_data(self, given, reset=False, skip_check_array=True)
 
     def _positions(self, ids: Ids) -> NDArray[np.intp]:
-        """Where tasks are in ``tasks_``."""
+        """The position of each task in ``tasks_``."""
         position = {name: t for t, name in enumerate(self.tasks_.tolist())}
         unknown = list(dict.fromkeys(name for name in ids if name not in position))
         if unknown:
@@ -323,7 +325,7 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
         return GroupLassoStructure(train.tables, train.targets, val.tables, val.targets, **settings)
 
     def _cross_validated(self, train: Tasks, theta: Floats, seed: int) -> float:
-        """The lam of the grid with the lowest loss on rows left out, for models with these groups."""
+        """The lam of LAM_GRID with the lowest loss on the rows left out, over all folds, for models with the groups ``theta``."""
         rng = np.random.default_rng(seed)
         folds = np.concatenate([rng.permutation(rows) % FOLDS for rows in train.sizes.tolist()])
         losses = np.zeros(len(LAM_GRID))
@@ -340,11 +342,11 @@ class GroupCurve:
     candidates: tuple[int, ...]
     """The numbers of groups, ascending."""
     values: tuple[float, ...]
-    """The validation loss of each."""
+    """The validation loss for each number of groups."""
     used: tuple[int, ...]
-    """How many of the groups have a feature."""
+    """For each number of groups, how many of them hold a feature."""
     suggested: int
-    """The candidate to take."""
+    """The suggested number of groups."""
 
 
 def suggest_n_groups(
@@ -360,17 +362,18 @@ def suggest_n_groups(
 ) -> GroupCurve:
     """Fit with different numbers of groups and suggest the fewest that are about as good as the best.
 
-    Suggested is the smallest candidate whose validation loss is at most 1 % above the lowest one. The loss is that of the rows
-    which chose the groups, all candidates on the same ones: it compares them but is no estimate of the error on new rows.
+    The suggestion is the smallest candidate whose validation loss is at most 1 % above the lowest one. All candidates are
+    compared on the same validation rows. These rows have also chosen the groups, so their loss is no estimate of the error on new
+    rows.
 
     Parameters
     ----------
     X, y, X_val, y_val, tasks, tasks_val
         As in ``GroupStructureRegressor.fit``.
     candidates : sequence of int, default=(2, 3, 5, 8, 10, 15, 20)
-        Numbers of groups; those above the number of features are left out.
+        The numbers of groups to try; numbers above the number of features are left out.
     random_state : int, RandomState instance or None, default=None
-        One seed is drawn from it for all candidates.
+        Gives one seed, which all candidates share.
     **params
         Other parameters of ``GroupStructureRegressor``.
 
@@ -419,7 +422,7 @@ def _check_folds(train: Tasks, ids: Ids) -> None:
 
 
 def _tasks_below(least: int, data: Tasks, ids: Ids) -> str:
-    """The tasks with fewer rows than this, for a message; empty if there are none."""
+    """The tasks with fewer than ``least`` rows, as text for a message; empty if there are none."""
     short = [name for name, rows in zip(ids, data.sizes, strict=True) if rows < least]
     return f"task{'s' if len(short) > 1 else ''} {listed(short, 5)}" if short else ""
 

@@ -1,4 +1,4 @@
-"""Methods: from a problem to a binary answer."""
+"""The methods, each of which takes a problem and returns a result."""
 
 from mixbin.methods.enumerate import enumerate_binary
 from mixbin.methods.penalize import relax_and_penalize

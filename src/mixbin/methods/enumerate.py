@@ -1,4 +1,4 @@
-"""Exact minimisation by trying every binary point, for tiny sets: the yardstick of the other methods."""
+"""Exact minimisation by trying every binary point. It works for tiny sets only and serves to check the other methods."""
 
 import numpy as np
 
@@ -11,17 +11,17 @@ from mixbin.solvers import FixedTheta, Objective
 from mixbin.solvers.base import NoFiniteValue
 
 LARGEST = 2**20
-"""More binary points than this are refused."""
+"""Sets with more binary points than this are refused."""
 
 
 def enumerate_binary(problem: Problem) -> Result:
-    """The best of all binary points of the set, ties to the first; refuses sets of more than 2**20 points.
+    """Evaluate all binary points of the set and return the best, the first one if several are equally good.
 
-    If the problem has a lam, a local search minimises over lam at every point, from the middle of the box. So the answer is exact
-    in theta, and in lam if G is unimodal in lam.
+    Sets with more than 2**20 points are refused. If the problem has a lam, a local search from the middle of the box minimises
+    over lam at every binary point. So the answer is exact if the problem has no lam, or if G is unimodal in lam.
     """
     checked = CheckedProblem(problem)
-    # Counting the points of a larger set takes long itself.
+    # A set with more than LARGEST entries is refused without counting its points, since counting alone would take long.
     count = checked.theta_set.cardinality() if checked.theta_set.size <= LARGEST else float("inf")
     if count > LARGEST:
         raise InvalidInput(f"problem must have at most {LARGEST} binary points, got more; use relax_and_penalize instead")

@@ -1,4 +1,4 @@
-"""What a run reports: rows of the trace, events for callbacks, lines of the log."""
+"""What a run reports while it works: rows of the trace, events for callbacks, and lines of the log."""
 
 import logging
 import time
@@ -15,7 +15,7 @@ log = logging.getLogger("mixbin")
 
 
 class Journal:
-    """Keeps the clock, writes the trace, and passes on a callback's wish to stop."""
+    """Measures the time, writes the trace, calls the callbacks, and remembers if one of them asks to stop."""
 
     def __init__(self, problem: CheckedProblem, settings: Settings) -> None:
         self.problem, self.callbacks, self.starts = problem, settings.callbacks, settings.starts
@@ -23,27 +23,30 @@ class Journal:
         self.stopped = False
 
     def resume(self, at: Progress) -> None:
-        """Go on from a checkpoint, with its clock."""
+        """Go on from a checkpoint: the clock continues from the seconds that the checkpoint holds."""
         self.began = time.perf_counter() - at.seconds
         log.info("resumed in the %s phase of start %d after %d evaluations", at.phase, at.start, self.problem.n_evaluations)
 
     def seconds(self) -> float:
-        """Since the run began, interruptions left out."""
+        """The seconds that the run has worked so far, without the time between an interruption and the resumption."""
         return time.perf_counter() - self.began
 
     def stop(self) -> None:
-        """What callbacks call to end the run."""
+        """Ask the run to end; callbacks reach this as ``event.stop``."""
         self.stopped = True
 
     def close(self) -> None:
-        """Call ``close`` of the callbacks that have it: the run has ended."""
+        """The run has ended: call ``close`` of every callback that has such a method."""
         for callback in self.callbacks:
             end = getattr(callback, "close", None)
             if callable(end):
                 end()
 
     def row(self, at: Progress, theta: Floats, u: Floats, outer: bool = False) -> float:
-        """A row of the trace and an event; with ``outer`` the distance to binary points, which is returned."""
+        """Add a row to the trace and call the callbacks.
+
+        Returns the distance of theta to the binary points if ``outer``, which ends an outer iteration, and NaN otherwise.
+        """
         lam = self.problem.lam_set.decode(u)
         row = self._common(at)
         if lam.size == 1:

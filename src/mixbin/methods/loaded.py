@@ -1,6 +1,6 @@
-"""What a checkpoint holds must be possible for the problem at hand: shapes, feasible points, phases that can follow.
+"""Check that the state in a checkpoint is possible for this problem: shapes, feasible points, and the parts that its phase needs.
 
-A file that was damaged or written by hand could otherwise end a run with an answer that is not in its set.
+Without this check, a damaged file or one written by hand could end a run with an answer that is not in its set.
 """
 
 from collections.abc import Iterator
@@ -27,11 +27,11 @@ NEEDS = {
     "cold": ("state", "answer"),
     "done": ("best",),
 }
-"""The phases, and the parts of ``Progress`` that each works on."""
+"""The phases, and the parts of ``Progress`` that must not be None in each of them."""
 
 
 def check_loaded(at: Progress, problem: CheckedProblem, settings: Settings) -> None:
-    """Refuse a state that no run of this problem could have left."""
+    """Refuse a state that no run of this problem could have written; the error names the first fault."""
     for fault in _faults(at, problem.theta_set, problem.lam_set, settings):
         raise CheckpointMismatch(
             f"checkpoint {settings.checkpoint!r} does not fit this problem: {fault}; "
@@ -40,7 +40,10 @@ def check_loaded(at: Progress, problem: CheckedProblem, settings: Settings) -> N
 
 
 def _faults(at: Progress, theta_set: BinarySet, lam_set: Box, settings: Settings) -> Iterator[str]:
-    """What makes the state impossible, the most basic fault first."""
+    """What makes the state impossible, the most basic fault first.
+
+    The caller must stop at the first fault: later checks rely on the earlier ones.
+    """
     if at.phase not in NEEDS:
         yield f"it is in the phase {at.phase[:40]!r}, which no run has"
     for part in NEEDS[at.phase]:
@@ -87,7 +90,7 @@ def _point(name: str, theta: NDArray[Any], theta_set: BinarySet) -> Iterator[str
 
 
 def _answer(name: str, theta: NDArray[Any], status: Status, theta_set: BinarySet) -> Iterator[str]:
-    """Binary and feasible, unless its status is relaxed or infeasible."""
+    """Faults of an answer: it must be binary and feasible, unless its status is RELAXED or INFEASIBLE."""
     if theta.dtype != np.bool_:
         yield from _point(name, theta, theta_set)
     elif theta.shape != theta_set.shape:

@@ -1,4 +1,4 @@
-"""Algorithm 1 of the paper: relax the binary variables, add phi/eps, and let eps fall until they are binary."""
+"""Algorithm 1 of the paper: relax the binary variables, add the penalty phi/eps, and reduce eps until they are binary."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -47,56 +47,63 @@ def relax_and_penalize(
     problem : Problem
         What to minimise; ``FunctionProblem`` makes one from a function.
     theta0, lam0 : array, optional
-        Where the first start begins (theta0 is projected onto its set); the centres of the sets by default.
+        The first point of the first start; theta0 is projected onto its set. By default theta0 is the suggestion of the problem
+        or, if it makes none, the centre of its set, and lam0 is the centre of its set.
     epsilon0 : float or "auto"
-        The first eps; "auto" makes the penalty a thousandth of the gradient of G where the relaxed stage ended.
+        The first eps. "auto" chooses it so that the penalty begins at a thousandth of the size of the gradient of G at the end of
+        the relaxed stage.
     beta : float
-        eps is multiplied by this after each outer iteration; nearer to 1 is slower and usually better.
+        After each outer iteration eps is multiplied by this number. A number nearer to 1 is slower but usually gives a better
+        answer.
     penalty : Penalty, optional
         ``Quadratic()`` by default.
     solver : Solver or str, optional
-        What minimises G + phi/eps; ``SpectralGradient()`` by default.
+        The solver that minimises G + phi/eps; ``SpectralGradient()`` by default.
     tol : float
-        theta counts as binary when no entry is further than this from the nearest feasible binary point.
+        theta counts as binary once every entry is within this distance of the nearest feasible binary point.
     inner_steps : int or sequence of int, optional
-        Solver steps per eps, at most; a sequence gives one number per eps, the last repeated. By default what the problem
-        prefers (its ``preferred_settings``; not with ``polish=False``), else 20. The relaxed stage has 50, or the first number
-        if that is larger.
+        The largest number of solver steps per eps; a sequence gives one number per eps, and its last number is repeated. By
+        default the number in ``preferred_settings`` of the problem, and 20 without such a number or with ``polish=False``. The
+        relaxed stage makes at most 50 steps, or the first number if that is larger.
     max_outer : int
-        Values of eps, at most; then the nearest feasible binary point is taken (status REPAIRED).
+        The largest number of values of eps. If theta is not binary after these, the answer is the nearest feasible binary point
+        (status REPAIRED).
     max_evaluations, time_limit : optional
-        Limits over all starts, in evaluations of G (a quarter of them is left to polish) and in seconds. A problem's own search
-        counts as many evaluations as its work is worth; one that cannot stop early may exceed the limit by its last call.
-        ``time_limit`` makes a run depend on the clock.
+        Limits over all starts, in evaluations of G and in seconds. A quarter of the evaluations is reserved for polish. A search
+        of the problem's own counts as the number of evaluations that cost as much; a search that cannot stop early may exceed
+        the limit by its last call. With a ``time_limit``, the result depends on the speed of the machine.
     relax_first : bool
-        Begin with the plain relaxation, without penalty.
+        Whether to minimise G without penalty first.
     reoptimize_lam : bool
-        At the end, minimise over lam at the binary theta.
+        Whether to minimise over lam once more at the end, with the binary theta fixed.
     starts : int or "auto"
-        Runs from different first points, the best kept; "auto" is what the problem prefers (its ``preferred_settings``), else 8
-        if theta has at most 2,000 entries, else 1.
+        The number of runs from different first points; the best answer is kept. "auto" uses the number in ``preferred_settings``
+        of the problem. Without such a number it means 8 if theta has at most 2,000 entries, and 1 if it has more.
     polish : bool or int
-        From the binary point go on by moves that lower the true value, until no single one does. A number is the evaluations it
-        may use per start, where a call of the problem's own search counts as one; True is 2,000 if theta has at most 2,000
-        entries, else 200.
+        Whether to improve the binary point by moves that lower the true value, until no single move does. A number limits the
+        evaluations of polish per start, of which a call of the problem's own search uses one. True means 2,000 evaluations if
+        theta has at most 2,000 entries, and 200 if it has more.
     gap_tol : float
-        If the problem has a lower bound: polish ends as soon as no answer can be better by this share of the value, such as
-        0.01. With 0 it goes on until no single move improves the answer.
+        If the problem has a lower bound, polish ends as soon as the bound proves that no answer is better by this share of the
+        value, such as 0.01. With 0, polish goes on until no single move improves the answer.
     seed : int or Generator, optional
-        Same seed, same bits.
+        The same whole number gives the same result to the bit.
     callbacks : sequence of functions
-        Each is called with an ``Event`` after every step; ``event.stop()`` ends the run cleanly. One with a ``close`` method
-        has it called when the run ends.
+        Each function is called with an ``Event`` after every step; ``event.stop()`` ends the run cleanly. If a callback has a
+        ``close`` method, that is called when the run ends.
     checkpoint : path, optional
-        The file that keeps the run, so that the same call goes on after an interruption, or returns the finished result at
-        once. A file of another problem, other settings or another version is refused. Needs a ``seed``.
+        A file for the state of the run. After an interruption, the same call goes on from this state; after the run has ended,
+        the same call returns its result at once. A file of another problem, other settings or another version is refused. A
+        checkpoint needs a ``seed``.
     checkpoint_every : float
-        Seconds between two writes, at least; 0 writes after every step. Writing never takes more than about 4 % of the time.
+        The least number of seconds between two writes; 0 writes after every step. Unless it is 0, writing takes at most about 4 %
+        of the time.
 
     Returns
     -------
     Result
-        Status BINARY if the penalty made theta binary, REPAIRED if a limit ended the run before that, STOPPED if a callback did.
+        The status is BINARY if the penalty made theta binary, REPAIRED if a limit ended the run before that, and STOPPED if a
+        callback did.
     """
     checked = CheckedProblem(problem)
     settings = check_settings(

@@ -1,9 +1,9 @@
-"""Polish: from a binary point to one that no single move improves.
+"""Polish: improve a binary point until no single move lowers the true value.
 
-First many moves at once, along the linear model: the vertex nearest to theta - t grad flips what promises most, and t is halved
-when the true value does not fall. Then single moves (flips, exchanges, row moves): by the problem's own search or many in one
-call if it offers that, else one by one in the order that the gradient promises. A move is accepted only when the true value
-falls.
+Polish first makes large steps: it jumps to the vertex nearest to theta - t grad, which flips the entries that promise most in the
+linear model, and halves t when the true value does not fall. Then it makes single moves (flips, exchanges, row moves). It leaves
+these to the problem's own search, or has the problem evaluate many moves in one call, or else tries them one by one in the order
+that the gradient promises. A move is accepted only if the true value falls.
 """
 
 from collections.abc import Iterator
@@ -18,57 +18,59 @@ from mixbin.solvers import Objective
 from mixbin.solvers.base import LEAST
 
 REACH = 8
-"""The first large step flips all that promises at least 2^-REACH of the best single move."""
+"""The first large step has t = 2^REACH divided by the fall that the best single move promises, so that it also flips entries that
+promise only 2^-REACH of that fall."""
 AT_ONCE = 32
-"""Single moves per pass, where each is an evaluation: a run can be stopped, shown and kept between passes."""
+"""A pass tries at most this many single moves if each takes an evaluation, so that the run can stop, report and write a
+checkpoint between passes."""
 IN_ONE_CALL = 2**16
-"""Single moves per pass, where the problem evaluates many in one call."""
+"""A pass tries about this many single moves if the problem evaluates many in one call."""
 GROWTH = 4
-"""Factor by which the batch may grow after a success."""
+"""After a success, at most this many times as many improving moves are made at once in the next pass."""
 NONE = np.empty(0, dtype=np.intp)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PolishState:
-    """A binary point and how many of its moves have been tried: what a checkpoint holds."""
+    """A binary point and what polish knows about its moves. A checkpoint holds this state."""
 
     theta: NDArray[np.bool_]
     lam: Floats
-    """In the unit box, as solvers see it."""
+    """lam scaled to the unit box, as solvers see it."""
     value: float
     grad: Floats
     warm: Warm
     reach: int = REACH
-    """The large steps still to try; negative once polish tries single moves."""
+    """The exponent of the next large step, t = 2^reach / promise; negative once polish tries single moves."""
     together: int = 2**30
-    """How many improving moves polish makes at once, at most."""
+    """The largest number of improving moves that polish makes at once."""
     tried: int = 0
-    """Single moves of this theta that were evaluated."""
+    """The number of single moves from this theta that were evaluated."""
     best_change: float = np.inf
-    """The lowest change of the value among them."""
+    """The lowest change of the value among the moves tried."""
     complete: bool = False
-    """All single moves were evaluated and none lowers the value."""
+    """Whether all single moves were evaluated and none lowers the value."""
     searched: bool = False
-    """The problem's own search finds no more moves."""
+    """Whether the problem's own search has found nothing more to improve."""
     moved: bool = False
     spent: int = 0
-    """Evaluations so far; a call of the problem's own search counts as one, whatever its cost."""
+    """Evaluations of polish so far; here a call of the problem's own search counts as one, whatever its cost."""
 
 
 def begin_polish(objective: Objective, theta: NDArray[np.bool_], lam: Floats, warm: Warm | None, spent: int = 0) -> PolishState:
-    """The state at a binary point, with one evaluation."""
+    """The first state at a binary point; takes one evaluation."""
     got = objective.evaluate(theta.astype(np.float64), lam, warm)
     assert got.grad_theta is not None
     return PolishState(theta=theta, lam=lam, value=got.value, grad=got.grad_theta, warm=got.warm, spent=spent + 1)
 
 
 def polish_step(objective: Objective, state: PolishState, limit: int) -> PolishState:
-    """One large step, or one batch of single moves; at most ``limit`` evaluations over all steps."""
+    """Make one large step or try one batch of single moves; ``limit`` is the limit of ``spent`` over all steps."""
     return _large_step(objective, state) if state.reach >= 0 else _single_moves(objective, state, limit)
 
 
 def polish_done(state: PolishState, limit: int) -> bool:
-    """Nothing left to improve, or nothing left to spend; a value of inf has no gradient to go by."""
+    """Whether nothing is left to improve or to spend. A value of inf also ends polish, because it has no gradient to follow."""
     return state.complete or state.searched or state.spent >= limit or not np.isfinite(state.value)
 
 
@@ -93,13 +95,13 @@ def _large_step(objective: Objective, state: PolishState) -> PolishState:
 
 
 def _predicted(grad: Floats, off: NDArray[np.intp], on: NDArray[np.intp]) -> Floats:
-    """grad[on] - grad[off], where -1 stands for none."""
+    """The change of each move in the linear model, grad[on] - grad[off]; an index of -1 stands for no entry and adds 0."""
     g = np.append(grad.ravel(), 0.0)
     return np.asarray(g[on] - g[off])
 
 
 def _single_moves(objective: Objective, state: PolishState, limit: int) -> PolishState:
-    """The next moves that were not tried yet; improvements among them are taken."""
+    """Try the next moves that were not tried yet, and make those that lower the value."""
     if objective.problem.offers.search is not None:
         return _search(objective, state)
     moves = _untried(objective.problem.theta_set.moves(state.theta, state.grad), state.tried)
@@ -127,7 +129,11 @@ def _untried(moves: Iterator[Moves], skip: int) -> Iterator[Moves]:
 
 
 def _try_together(objective: Objective, state: PolishState, moves: Iterator[Moves]) -> PolishState:
-    """Evaluate many moves in one call; make all that improve and touch no common entry, half as many if that fails."""
+    """Evaluate many moves in one call and make the improving ones that share no entry.
+
+    Together they may miss the set or raise the value although each alone lowers it. Then the better half of them is tried, and so
+    on.
+    """
     batches, count = [], 0
     for batch in moves:
         batches.append(batch)
@@ -156,13 +162,13 @@ def _try_together(objective: Objective, state: PolishState, moves: Iterator[Move
 
 
 def _search(objective: Objective, state: PolishState) -> PolishState:
-    """One call of the problem's own search."""
+    """Call the problem's own search once."""
     got = objective.improve(state.theta.astype(np.float64), state.lam, state.warm)
     state = replace(state, spent=state.spent + 1)
     moved = not np.array_equal(got.theta, state.theta)
     if moved:
         arrived = _arrived(objective, state, got.theta)
-        if arrived is None:  # the gains are rounding, and which moves are left is not known
+        if arrived is None:  # the gains were rounding, and which moves are left is not known
             return replace(state, spent=state.spent + 1, searched=True)
         state = arrived
     complete = got.tried >= objective.problem.theta_set.n_moves(state.theta)
@@ -172,7 +178,7 @@ def _search(objective: Objective, state: PolishState) -> PolishState:
 
 
 def _apart(off: Indices, on: Indices, values: Floats, value: float, most: int) -> list[int]:
-    """At most ``most`` moves that lower the value, the best first, without those that touch an entry of a better one."""
+    """At most ``most`` moves that lower the value, the best first. A move that shares an entry with a better one is left out."""
     better = np.flatnonzero(values < value - FALL * abs(value))
     touched, chosen = {-1}, []
     for i in better[np.argsort(values[better], kind="stable")]:
@@ -185,7 +191,7 @@ def _apart(off: Indices, on: Indices, values: Floats, value: float, most: int) -
 
 
 def _arrived(objective: Objective, state: PolishState, theta: NDArray[np.bool_]) -> PolishState | None:
-    """The state at ``theta``, if the true value falls: all moves of the new point are open again."""
+    """The state at ``theta`` if the true value falls there, else None. None of the moves from the new point counts as tried."""
     arrived = begin_polish(objective, theta, state.lam, state.warm, state.spent)
     return replace(arrived, reach=-1, moved=True) if _falls(arrived.value, state.value) else None
 

@@ -1,4 +1,4 @@
-"""The baselines: relax, then round (docs/maths.md, "Baselines")."""
+"""The baselines: minimise over the relaxed set, then round (docs/maths.md, "Baselines")."""
 
 import os
 from collections.abc import Iterable
@@ -40,13 +40,14 @@ def relax_and_round(
     problem : Problem
         What to minimise.
     rounding : "top-k", "simple" or None
-        "top-k" takes the nearest feasible binary point (the k largest of a budget, the largest of each one-hot row); "simple"
-        rounds each entry, may leave the set, and then has status INFEASIBLE with the size of the violation; None does not round.
+        "top-k" takes the nearest feasible binary point: the k largest entries of a budget, the largest entry of each one-hot row.
+        "simple" rounds each entry by itself; if the point is then outside the set, the status is INFEASIBLE and ``violation``
+        says how far outside. None does not round.
     inner_steps : int, optional
-        Solver steps, at most: 1,000 by default, without a limit when ``max_evaluations`` is given.
+        The largest number of solver steps. By default 1,000, or no limit if ``max_evaluations`` is given.
     theta0, lam0, solver, max_evaluations, time_limit, reoptimize_lam, starts, seed, callbacks, checkpoint, checkpoint_every
-        As in ``relax_and_penalize``. For a fair comparison give ``max_evaluations`` what that method used. The best start is
-        the one with the lowest binary value for "top-k", with the lowest relaxed value otherwise.
+        As in ``relax_and_penalize``. For a fair comparison, set ``max_evaluations`` to the number that ``relax_and_penalize``
+        used. The best start is the one with the lowest binary value for "top-k", and with the lowest relaxed value otherwise.
     """
     checked = CheckedProblem(problem)
     settings = check_settings(

@@ -1,7 +1,7 @@
-"""The one loop behind all methods: start, relax, penalise or round, lam at the fixed theta, polish, a cold evaluation.
+"""The loop behind all methods. Each start goes through these phases: relax, penalise or round, fit lam, polish, evaluate.
 
-The loop is a state machine that advances by one solver step or polish pass at a time. Everything it decides from is in
-``Progress`` and ``Settings``; between two steps ``Progress`` is whole, which is when it may go to disk.
+The loop is a state machine that advances by one solver step or one polish pass at a time. All its decisions depend on
+``Progress`` and ``Settings`` alone. ``Progress`` is consistent between two steps, and only then is it written to disk.
 """
 
 import copy
@@ -27,16 +27,17 @@ from mixbin.solvers import FixedTheta, Objective, OutOfEvaluations, SpectralGrad
 from mixbin.solvers.base import LEAST, NoFiniteValue
 
 FIRST_WEIGHT = 1e-3
-"""eps_0 = 1 / (FIRST_WEIGHT * scale of the gradient): the penalty begins as a small perturbation of G."""
+"""The first weight of the penalty, 1/eps, is this share of the scale of the gradient: a small perturbation of G."""
 LAM_SOLVER = SpectralGradient(memory=1)
 LAM_STEPS = 50
+"""At a binary theta, LAM_SOLVER makes at most this many steps to optimise lam."""
 FOR_POLISH = 0.25
-"""The share of ``max_evaluations`` that the search leaves to polish."""
+"""The relaxed and the penalised stage leave this share of ``max_evaluations`` to polish."""
 STALLED = 1e-6
-"""An outer iteration that moved theta by less than this has found a stationary point."""
+"""If an outer iteration moves no entry of theta by this much, theta counts as a stationary point."""
 REPAIR = "the nearest feasible binary point was taken"
 SHARES = (1.0, 0.25, 0.0625)
-"""How much of a jump off a stationary point is tried."""
+"""A jump off a stationary point is tried in full, then over these shares of the way, until G + phi/eps falls."""
 
 
 class Run:
@@ -51,7 +52,7 @@ class Run:
         self.objective = Objective(problem, settings.penalty, may_evaluate=self._may_evaluate)
 
     def finish(self) -> Result:
-        """Advance to the end, from the checkpoint if the run has one."""
+        """Run to the end and return the result; begin from the checkpoint if there is one."""
         settings = self.settings
         try:
             if settings.checkpoint is None:
@@ -105,7 +106,7 @@ class Run:
                         raise OutOfEvaluations
                     phases[self.at.phase]()
                 except OutOfEvaluations:
-                    # The file keeps the state before the cut, so that a later call with more time goes on from that state.
+                    # The checkpoint keeps the state before the cut, so that a later call with more time can go on from there.
                     cut = cut or self.journal.stopped or self._out_of_time()
                     if cut and checkpoint is not None:
                         checkpoint.save(whole)
@@ -122,7 +123,7 @@ class Run:
         return self._result()
 
     def _boundary(self, checkpoint: Checkpoint) -> Progress:
-        """Between two steps: write if it is time, and keep what an interruption in the middle of a step would have to write."""
+        """Between two steps: write the checkpoint if it is due, and return a copy to write if the next step is interrupted."""
         at = self._noted()
         if checkpoint.due():
             checkpoint.save(at)
@@ -153,7 +154,7 @@ class Run:
         )
 
     def _certificate(self, best: Candidate) -> Certificate | None:
-        """What the run has learnt about its answer, where that is binary and feasible."""
+        """What the run has learnt about its answer; None unless the answer is binary and feasible."""
         if best.grad is None:
             return None
         theta_set = self.problem.theta_set
@@ -174,7 +175,7 @@ class Run:
     # The phases, in their order.
 
     def _begin(self) -> None:
-        """The first point of a start: the user's or the centre, then random ones."""
+        """Go to the first point of a start: in start 0 the caller's or the one of ``_first_theta``, later random points."""
         at, settings = self.at, self.settings
         at.draws = 0
         again = at.start > 0
@@ -193,13 +194,13 @@ class Run:
             self._begin_penalty(state)
 
     def _first_theta(self, rng: np.random.Generator | None) -> Floats:
-        """The problem's suggestion, or the centre of the set if it has none; random points for further starts."""
+        """Without ``rng`` the suggestion of the problem, or the centre of the set if it has none; with ``rng`` a random point."""
         if rng is None and self.problem.offers.start is not None:
             return self.problem.suggest(self._rng())
         return self.problem.theta_set.start(rng)
 
     def _relax(self) -> None:
-        """Minimise G alone."""
+        """Minimise G without penalty: one solver step or, after the last one, the change of phase."""
         at, settings = self.at, self.settings
         assert at.state is not None
         if at.inner < settings.relax_steps and not settings.solver.done(self.objective, at.state):
@@ -219,7 +220,7 @@ class Run:
             self._ask_for_bound(state.theta, self.at.relaxed.lam)
 
     def _ask_for_bound(self, theta: NDArray[Any], lam: Floats) -> None:
-        """Keep the largest lower bound: each holds for all answers, whatever the point that it was asked for at."""
+        """Compute a lower bound at this point and keep the largest so far: each holds for all answers, whatever the point."""
         if self.problem.offers.bound is not None:
             bound = self.problem.lower_bound(theta.astype(np.float64, copy=False), lam)
             self.at.lower_bound = max(self.at.lower_bound, bound)
@@ -228,7 +229,7 @@ class Run:
         epsilon0 = self.settings.epsilon0
         if epsilon0 is None:
             scale = self.objective.scale(state.grad_theta)
-            # A gradient of zero says nothing about the scale of G; its value is the next best guess.
+            # A gradient of zero says nothing about the scale of G; the value of G is the next best guess.
             epsilon0 = 1.0 / max(FIRST_WEIGHT * (scale or abs(state.value) or 1.0), LEAST)
         self.at.phase, self.at.outer = "penalise", 0
         self._reweight(state, epsilon0)
@@ -240,7 +241,7 @@ class Run:
         at.theta_before, at.inner = state.theta, 0
 
     def _penalise(self) -> None:
-        """Algorithm 1: P(eps) from the last solution; binary, or a smaller eps."""
+        """Algorithm 1: minimise G + phi/eps from the last solution. If the solution is not binary, go on with a smaller eps."""
         at, settings = self.at, self.settings
         assert at.state is not None
         limit = settings.inner_steps[min(at.outer, len(settings.inner_steps) - 1)]
@@ -260,7 +261,10 @@ class Run:
             self._reweight(state, max(at.epsilon * settings.beta, SMALLEST_EPSILON))
 
     def _off_stationary_points(self, state: State) -> State:
-        """Break ties, and where the iteration stood still go towards the vertex, if G + phi/eps falls."""
+        """Break ties between entries. If the outer iteration has not moved theta, jump towards the nearest vertex.
+
+        Either is done only if G + phi/eps falls; otherwise the state is returned unchanged.
+        """
         assert self.at.theta_before is not None
         theta_set = self.problem.theta_set
         gathered = gather_ties(theta_set, state.theta, state.grad_theta, self._rng())
@@ -271,7 +275,7 @@ class Run:
         return state if jumped is None else jumped
 
     def _jump(self, here: State, target: Floats) -> State | None:
-        """The state all or part of the way to ``target``, if G + phi/eps is lower there."""
+        """The state on the way to ``target``, at the first of SHARES where G + phi/eps is lower; None if it is lower nowhere."""
         now = self.objective.total(here.value if here.exact else self._evaluated(here), here.phi)
         for share in SHARES:
             jumped = self._state_if_lower(here, target, share, now)
@@ -280,7 +284,7 @@ class Run:
         return None
 
     def _state_if_lower(self, here: State, target: Floats, share: float, now: float) -> State | None:
-        """The state at that share of the way, if G + phi/eps is below ``now`` there."""
+        """The state at this share of the way to ``target`` if G + phi/eps is below ``now`` there, else None."""
         theta = target
         if share < 1.0:
             theta = share * (target - here.theta)
@@ -292,11 +296,11 @@ class Run:
         return jumped if self.objective.total(jumped.value, jumped.phi) < now else None
 
     def _evaluated(self, state: State) -> float:
-        """The value at a state that only has an estimate of it."""
+        """The exact value at a state whose ``value`` is only an estimate."""
         return self.objective.evaluate(state.theta, state.lam, state.warm, gradient=False).value
 
     def _round(self, message: str) -> None:
-        """The end of a start whose theta the penalty has not made binary."""
+        """Round theta, or leave it relaxed, as ``rounding`` says: the penalty has not made it binary."""
         theta_set, rounding = self.problem.theta_set, self.settings.rounding
         assert self.at.state is not None
         theta = self.at.state.theta
@@ -316,13 +320,13 @@ class Run:
         at = self.at
         at.answer, at.status, at.message = theta, status, message
         assert at.state is not None
-        # From here on only lam and the warm state are needed; of a large theta every copy counts.
+        # From here on only lam and the warm state are needed. Dropping the rest saves copies of theta, which may be large.
         nothing = np.empty(0)
         at.state, at.theta_before = replace(at.state, theta=nothing, grad_theta=nothing), None
         at.phase = "fix" if theta.dtype == np.bool_ else "cold"
 
     def _fix(self) -> None:
-        """Begin the search for lam at the binary theta, if the problem has a lam."""
+        """Begin to optimise lam at the binary theta, if the problem has a lam and the caller wants that."""
         at = self.at
         assert at.state is not None
         at.inner = 0
@@ -341,7 +345,7 @@ class Run:
         return FixedTheta(self.objective, self.at.answer.astype(np.float64))
 
     def _lam(self) -> None:
-        """Re-optimise lam at the binary theta."""
+        """Optimise lam at the binary theta: one step of LAM_SOLVER or, after the last one, the change of phase."""
         at, fixed = self.at, self._fixed()
         state: Any = at.state
         if at.inner < LAM_STEPS and not LAM_SOLVER.done(fixed, state):
@@ -352,7 +356,7 @@ class Run:
             at.phase = "judge"
 
     def _judge(self) -> None:
-        """Begin to polish, if the caller wants that and polish has evaluations left."""
+        """Begin to polish if the caller wants that and polish has evaluations left; otherwise go on to the last evaluation."""
         at, settings = self.at, self.settings
         assert at.state is not None
         assert at.answer is not None
@@ -367,7 +371,7 @@ class Run:
         at.phase, at.inner = "polish", 0
 
     def _polish(self) -> None:
-        """One pass of polish; at its end lam once more, if theta has changed."""
+        """One pass of polish. When polish is done and has changed theta, optimise lam again and polish on from there."""
         at, limit = self.at, self.settings.polish
         assert at.polish is not None
         if not polish_done(at.polish, limit) and not self._gap_is_small(at.polish):
@@ -387,7 +391,10 @@ class Run:
         return proven_gap(bound_below(self.at.lower_bound, polish.value), polish.value) < self.settings.gap_tol
 
     def _cold(self) -> None:
-        """Evaluate the answer without warm state, which gives the reported value; then the next start."""
+        """Evaluate the answer without warm state, keep it if it is the best so far, and go on to the next start.
+
+        The reported value must not depend on the path that led to the answer, as it would with a warm state.
+        """
         at, settings = self.at, self.settings
         assert at.state is not None
         assert at.answer is not None
@@ -399,7 +406,7 @@ class Run:
         rank = at.relaxed.value if by_relaxed and at.relaxed is not None else got.value
         if certifiable:
             self._ask_for_bound(at.answer, lam)
-            bound_below(self.at.lower_bound, got.value)  # a wrong bound ends the run here, not after all starts
+            bound_below(self.at.lower_bound, got.value)  # raises if the bound is wrong: better now than after all starts
         if at.best is None or rank < at.best.rank:
             grad = got.grad_theta if np.isfinite(got.value) else None
             at.best = Candidate(
@@ -420,14 +427,14 @@ class Run:
         at.phase = "begin" if at.start < settings.starts and not self.journal.stopped else "done"
 
     def _why_polish_ended(self, polish: PolishState | None) -> str:
-        """For the message, if ``gap_tol`` was the reason."""
+        """The end of the message: why polish ended, if ``gap_tol`` was the reason; otherwise empty."""
         if polish is None or polish_done(polish, self.settings.polish) or not self._gap_is_small(polish):
             return ""
         gap = proven_gap(self.at.lower_bound, polish.value)
         return f"; polish ended at a proven gap of {gap:.2g}, below gap_tol = {self.settings.gap_tol:g}"
 
     def _moves(self, polish: PolishState | None, lam: Floats) -> MoveCheck | None:
-        """What polish knows about the moves of the answer, if it looked at it with this lam."""
+        """What polish knows about the moves of the answer; None if polish has not looked at them with this lam."""
         if polish is None or not np.array_equal(polish.lam, lam):
             return None
         return MoveCheck(polish.tried, without_rounding(polish.best_change, polish.value))
@@ -435,7 +442,7 @@ class Run:
     # Limits.
 
     def _may_evaluate(self) -> bool:
-        """Whether a solver may evaluate once more; the last evaluation is kept for the answer, and a share for polish."""
+        """Whether a solver may evaluate once more: one evaluation is reserved for the answer, and a share for polish."""
         at, settings = self.at, self.settings
         limit = float("inf") if settings.max_evaluations is None else float(settings.max_evaluations)
         searching = at.phase in ("relax", "penalise") or (at.phase == "begin" and at.start > 0)
@@ -448,7 +455,7 @@ class Run:
         return limit is not None and self.journal.seconds() >= limit
 
     def _cut_short(self) -> None:
-        """A limit was reached: round and evaluate the point of the last accepted step."""
+        """A limit was reached: round the point of the last accepted step, or go straight to the last evaluation."""
         at, settings = self.at, self.settings
         if at.phase == "begin":
             if at.best is None:
@@ -473,10 +480,10 @@ class Run:
             return f"time_limit = {self.settings.time_limit} s reached"
         return f"max_evaluations = {self.settings.max_evaluations} reached"
 
-    # Small things.
+    # Helpers of several phases.
 
     def _rng(self) -> np.random.Generator:
-        """A generator that depends on seed, start and the number of those before it, so that no generator goes to disk."""
+        """A new generator, seeded by the seed, the start and a counter. So a checkpoint holds a counter, not a generator."""
         self.at.draws += 1
         return np.random.default_rng([self.settings.seed, self.at.start, self.at.draws])
 
@@ -489,7 +496,7 @@ class Run:
         self.journal.row(at, state.theta, state.lam)
 
     def _outer_row(self, state: State) -> float:
-        """The end of an outer iteration: its row in the trace, and the path's estimate of L."""
+        """End an outer iteration: update the estimate of L, add a row to the trace, and return the distance to binary points."""
         seen = float(np.linalg.norm(self.problem.theta_set.tangent(state.grad_theta)))
         self.at.lipschitz = max(self.at.lipschitz, seen)
         return self.journal.row(self.at, state.theta, state.lam, outer=True)

@@ -1,4 +1,4 @@
-"""The keywords of the methods, checked once before any work is done, and completed by the problem's preferences."""
+"""Check the keywords of the methods before any work is done, and fill in the defaults and the preferences of the problem."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -20,29 +20,30 @@ from mixbin.solvers import Solver, resolve_solver
 Rounding = Literal["penalise", "top-k", "simple"] | None
 
 INNER_STEPS = 20
-"""Steps per eps, unless the caller or the problem asks for another number."""
+"""Solver steps per eps, unless the caller or the problem asks for another number."""
 RELAX_STEPS = 50
-"""Before the penalty: the path back to binary points makes up for a rough beginning, and polish for the rest."""
+"""Solver steps before the penalty. Few are enough: the penalised path and polish make up for a rough beginning."""
 ROUND_STEPS, UNLIMITED_STEPS = 1_000, 10**9
-"""Steps before rounding, which nothing follows that could make up for a rough solution; and without a limit."""
+"""A baseline makes at most ROUND_STEPS solver steps: more than above, because nothing after the rounding makes up for a rough
+solution. UNLIMITED_STEPS stands for no limit."""
 MANY_STARTS, FEW_ENTRIES = 8, 2_000
-"""``starts="auto"``: this many starts if theta has at most this many entries, else 1, unless the problem prefers a number."""
+"""``starts="auto"`` means MANY_STARTS if theta has at most FEW_ENTRIES entries, else 1, unless the problem prefers a number."""
 POLISH_FEW, POLISH_MANY = 2_000, 200
-"""``polish=True``: evaluations per start, at most, if theta has few entries, and if it has many."""
+"""``polish=True`` allows POLISH_FEW evaluations per start if theta has at most FEW_ENTRIES entries, else POLISH_MANY."""
 
 SMALLEST_EPSILON = 1e-100
-"""1/eps, the weight of the penalty, must be a number that can be squared."""
+"""eps never falls below this: the square of 1/eps, the weight of the penalty, must not overflow."""
 SAMPLE = "value and gradient at a random point"
 SAMPLE_SEED, COMBINATIONS = 20_240_917, 8
-"""The seed of the point at which a problem without a fingerprint is evaluated, and how many random combinations of its gradient
-are kept."""
+"""A problem without a fingerprint is recognised by its value and gradient at a random point, which SAMPLE_SEED draws. The
+checkpoint keeps COMBINATIONS random combinations of the gradient."""
 NOT_IDENTITY = ("callbacks", "checkpoint", "checkpoint_every", "time_limit", "preferred")
-"""The settings that a resumed run may change, and where settings came from."""
+"""The settings that a resumed run may change; ``preferred`` only tells where other settings came from."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """All settings of a run."""
+    """All settings of a run, checked and complete."""
 
     rounding: Rounding
     theta0: Floats | None
@@ -61,14 +62,14 @@ class Settings:
     reoptimize_lam: bool
     starts: int
     polish: int
-    """Evaluations per start that polish may use, at most."""
+    """The largest number of evaluations that polish may use per start."""
     gap_tol: float
     seed: int
     callbacks: tuple[Callback, ...]
     checkpoint: str | None
     checkpoint_every: float
     preferred: tuple[str, ...]
-    """The settings whose numbers are the problem's preference."""
+    """The names of the settings whose values the problem chose."""
 
 
 def check_settings(
@@ -96,12 +97,12 @@ def check_settings(
     checkpoint: object = None,
     checkpoint_every: object = 10.0,
 ) -> Settings:
-    """Check every keyword; the first that cannot be used is named in the error."""
+    """Check every keyword; the error names the first that cannot be used."""
     if penalty is not None and not isinstance(penalty, Penalty):
         raise check.fail("penalty", penalty, "a Penalty or None", "such as mixbin.Quadratic()")
     polish_calls = _polish(polish, problem.theta_set.size)
     preferences = dict(problem.offers.preferred_settings)
-    # A problem prefers few steps because polish makes up for the rest: without polish that is no reason.
+    # A problem prefers few steps because polish makes up for the rest. Without polish that reason is gone.
     if inner_steps is not None or rounding != "penalise" or not polish_calls:
         preferences.pop("inner_steps", None)
     if not _is_auto(starts):
@@ -117,7 +118,7 @@ def check_settings(
     elif inner_steps is not None:
         relax_steps = steps[0]
     else:
-        # A baseline that is given a number of evaluations uses them.
+        # If the caller gives a baseline a number of evaluations, it may use all of them.
         relax_steps = UNLIMITED_STEPS if limited else ROUND_STEPS
     resolved = resolve_solver(solver)
     return Settings(
@@ -152,7 +153,7 @@ def check_settings(
 
 
 def shown_settings(settings: Settings) -> dict[str, Any]:
-    """The settings that a method has used, as a result keeps them: numbers, texts and lists that JSON can hold."""
+    """The settings that a method has used, in the form that a result keeps: numbers, texts and lists, which JSON can hold."""
     penalised = settings.rounding == "penalise"
     shown: dict[str, Any] = {"method": "relax_and_penalize" if penalised else "relax_and_round"}
     if not penalised:
@@ -185,7 +186,7 @@ def shown_settings(settings: Settings) -> dict[str, Any]:
 
 
 def identity(problem: CheckedProblem, settings: Settings) -> dict[str, Trait]:
-    """What a checkpoint must agree with: version, problem and settings; not the clock, the callbacks or the file itself."""
+    """The version, problem and settings that a checkpoint must agree with. NOT_IDENTITY lists the settings that may differ."""
     traits = {"mixbin": Trait(__version__)}
     traits |= {
         name: Trait(repr(variables), variables.fingerprint())
@@ -204,9 +205,10 @@ def identity(problem: CheckedProblem, settings: Settings) -> dict[str, Trait]:
 
 
 def _sample(problem: CheckedProblem) -> Trait:
-    """Value and gradient at a random interior point, uncounted: what a problem without a fingerprint is known by.
+    """Value and gradient at a random interior point, by which a problem without a fingerprint is recognised.
 
-    The trait holds random combinations of the gradient, since a whole one could take much of the file.
+    The evaluation is not counted. The trait holds random combinations of the gradient, since the whole gradient could make up
+    much of the file.
     """
     rng = np.random.default_rng(SAMPLE_SEED)
     theta, lam = problem.theta_set.start(rng), problem.lam_set.start(rng)
@@ -214,7 +216,7 @@ def _sample(problem: CheckedProblem) -> Trait:
         got = problem.evaluate_uncounted(theta, lam)
         gradient = np.concatenate([np.ravel(np.asarray(it, dtype=np.float64)) for it in (got.grad_theta, got.grad_lam)])
         value = float(got.value)
-    except Exception as error:  # whatever is wrong with the problem is reported when the run evaluates it
+    except Exception as error:  # the run evaluates the problem again soon, and reports the error then
         return Trait(f"an error: {type(error).__name__}")
     with np.errstate(all="ignore"):
         numbers = [value, *(float(gradient @ rng.choice([-1.0, 1.0], size=gradient.size)) for _ in range(COMBINATIONS))]
@@ -292,7 +294,7 @@ def _checkpoint(checkpoint: object, solver: Solver[Any], seed: object) -> str | 
 
 
 def _seed(seed: object) -> int:
-    """The whole number that seeds each start's generator, so that a run without a seed can be repeated, too."""
+    """A whole number as the seed of the run. It is drawn if the caller gives none, so that such a run can be repeated, too."""
     if seed is not None and not isinstance(seed, np.random.Generator):
         return check.whole("seed", seed, low=0, remedy="pass None, a seed such as 0, or a numpy Generator")
     return int(check.generator("seed", seed).integers(2**63))
@@ -303,7 +305,7 @@ def _callbacks(callbacks: object) -> tuple[Callback, ...]:
         raise check.fail("callbacks", callbacks, "a sequence of functions of an Event", "put a single one in a list")
     try:
         listed = tuple(callbacks)
-    except TypeError:  # an array without dimensions
+    except TypeError:  # an array without dimensions claims to be iterable but is not
         raise check.fail("callbacks", callbacks, "a sequence of functions of an Event", "put a single one in a list") from None
     for callback in listed:
         if not callable(callback):

@@ -1,4 +1,4 @@
-"""Where a run is. With the settings, this is all that decides what comes next, and all that a checkpoint holds."""
+"""The state of a run. The state and the settings decide all that comes next, and a checkpoint holds the whole state."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ from mixbin.solvers import State
 
 
 class MoveCheck(NamedTuple):
-    """What is known about the single moves from a binary point."""
+    """How many single moves from a binary point were tried, and the lowest change of G among them."""
 
     tried: int
     best_change: float
@@ -23,7 +23,7 @@ class Candidate(NamedTuple):
     """The answer of one start."""
 
     rank: float
-    """What starts are compared by, the lowest wins."""
+    """The number by which starts are compared; the lowest wins."""
     theta: NDArray[Any]
     lam: Floats
     value: float
@@ -40,7 +40,7 @@ class Candidate(NamedTuple):
 
 @dataclass
 class Progress:
-    """The run between two steps."""
+    """The state of a run between two steps."""
 
     phase: str = "begin"
     start: int = 0
@@ -51,14 +51,14 @@ class Progress:
     theta_before: Floats | None = None
     """theta at the beginning of the outer iteration."""
     answer: NDArray[Any] | None = None
-    """The rounded theta, once the relaxed one is rounded."""
+    """The theta that the start will answer with, once there is one: usually rounded, then polished."""
     polish: PolishState | None = None
     status: Status = Status.REPAIRED
     message: str = ""
     distance: float = np.inf
     relaxed: Relaxed | None = None
     lipschitz: float = 0.0
-    """The largest gradient on the path: a lower estimate of the constant L of the theorems."""
+    """The largest norm of a gradient on the path: a lower estimate of the constant L of the theorems."""
     lower_bound: float = -np.inf
     """The largest of the problem's lower bounds so far."""
     best: Candidate | None = None
@@ -68,5 +68,5 @@ class Progress:
     n_term_evaluations: int = 0
     seconds: float = 0.0
     n_rows: int = 0
-    """Rows of the trace that belong to this state."""
+    """The number of rows in the trace that belong to this state; an interrupted step may have added more."""
     trace: Trace = field(default_factory=Trace)

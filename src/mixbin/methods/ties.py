@@ -1,7 +1,8 @@
-"""Leaving the stationary points of the penalty that are not minimisers (docs/maths.md, "Ties").
+"""Leave stationary points of the penalised problem that are not minimisers (docs/maths.md, "Ties").
 
-k identical coordinates sit at j/k each with equal gradients for every small eps. Along e_i - e_j the slope of G + phi/eps is 0
-and its curvature is that of the penalty, -4/eps: first order sees nothing, moving mass between them is descent all the same.
+k identical coordinates can all stay at j/k with equal gradients for every small eps. Along e_i - e_j the slope of G + phi/eps is
+0, so a first-order solver sees no descent. But the curvature there is that of the penalty, -4/eps: moving mass from one of the
+coordinates to another lowers G + phi/eps.
 """
 
 import numpy as np
@@ -11,24 +12,27 @@ from mixbin.problem import Floats
 from mixbin.sets import BinarySet
 
 SAME = 1e-9
-"""Entries are tied when theta and the gradient agree to this, relative to their ranges."""
+"""Two entries are tied if their theta and their gradients agree up to this share of the range of each."""
 ODD = np.uint64(0x9E3779B97F4A7C15)
+"""Multiplying by this odd number (2**64 divided by the golden ratio) is one-to-one and spreads the bits of a key."""
 ENTRIES_AT_ONCE = 2**16
+"""Keys are looked up in parts of this length, so that the temporary arrays stay short."""
 
 
 def gather_ties(theta_set: BinarySet, theta: Floats, grad: Floats, rng: np.random.Generator) -> Floats | None:
-    """``theta`` with the mass of each class of tied fractional entries gathered on as few of them as can hold it.
+    """Move the mass of tied fractional entries to as few of them as can hold it; return the new theta, or None without ties.
 
-    Within a class the order is random, so that rows of a one-hot set do not all choose the same column. The sum of each class
-    is kept, so the point stays in the set. None when no two entries are tied.
+    A class consists of entries that are tied with each other. Its mass fills the entries in random order, so that the rows of a
+    one-hot set do not all choose the same column. The sum of each class stays the same, so the point stays in the set.
     """
     flat = theta.ravel()
     fractional = (flat > SAME) & (flat < 1.0 - SAME)
     if np.count_nonzero(fractional) < 2:
         return None
+    # If all gradients are equal, every slope is divided by inf and rounds to 0: all are tied.
     scale = SAME * float(np.max(grad) - np.min(grad)) or np.inf
     level, slope = _rounded(flat[fractional], SAME), _rounded(grad.ravel()[fractional], scale)
-    # Of a long vector mostly few entries may be tied, and these alone are sorted further.
+    # In a long vector usually few entries are tied. Only these are sorted below.
     some = _maybe_tied(level, slope)
     chance = rng.random(slope.size)[some]
     place = np.flatnonzero(fractional)[some]
@@ -59,7 +63,7 @@ def gather_ties(theta_set: BinarySet, theta: Floats, grad: Floats, rng: np.rando
 
 
 def _rounded(x: Floats, unit: float) -> Floats:
-    """A vector in whole units, without negative zeros; it is overwritten."""
+    """``x`` in whole units, overwritten in place. Adding 0 removes negative zeros, since ``_mixed`` compares bits."""
     x /= unit
     np.round(x, out=x)
     x += 0.0
@@ -67,7 +71,10 @@ def _rounded(x: Floats, unit: float) -> Floats:
 
 
 def _maybe_tied(level: Floats, slope: Floats) -> NDArray[np.bool_]:
-    """The entries that agree in both with another one, and perhaps a few more: compared by one number from the bits of both."""
+    """The entries that share level and slope with another entry, and perhaps a few more.
+
+    Entries are compared by one key from the bits of both numbers, so different entries may collide; the caller compares again.
+    """
     ordered = np.sort(_mixed(level, slope))
     twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
     del ordered

@@ -10,17 +10,17 @@ from mixbin.sets import Box
 
 @dataclass(frozen=True)
 class Strength:
-    """A number above 0 that is fixed, or a pair (low, high) of them."""
+    """A fixed strength above 0, or a pair (low, high) of numbers above 0 between which the strength is optimised."""
 
     bounds: float | tuple[float, float]
 
     @property
     def fixed(self) -> bool:
-        """Whether there is nothing to optimise."""
+        """Whether the strength is a fixed number, so that there is no ``lam`` to optimise."""
         return isinstance(self.bounds, float)
 
     def box(self, log: bool = True) -> Box:
-        """Where ``lam`` lives: shape (), or without dimensions if the strength is fixed."""
+        """The set of ``lam``: a box of shape (), or an empty box if the strength is fixed."""
         return Box.empty() if isinstance(self.bounds, float) else Box(*self.bounds, log=log)
 
     def value(self, lam: ArrayLike) -> float:
@@ -31,5 +31,5 @@ class Strength:
         return check.real("lam", float(x), low=0, open_low=True, remedy="project it on lam_set")
 
     def lam(self, value: float) -> float | tuple[()]:
-        """The ``lam`` at which the strength is ``value``: empty if it is fixed."""
+        """The ``lam`` at which the strength is ``value``; empty if the strength is fixed."""
         return () if self.fixed else value

@@ -1,13 +1,13 @@
-"""What a search costs, counted where it computes: multiply-adds, in units of one evaluation with gradient.
+"""Count what a search costs: its multiply-adds, in units of one evaluation with gradient.
 
-Counted, not timed, so that the cost of a search is the same on every machine and in every run.
+The cost is counted, not timed, so that it is the same on every machine and in every run.
 """
 
 import math
 
 
 class OutOfWork(Exception):
-    """A signal to a search: what comes next would cost more than it may; the moves made so far stand."""
+    """Ends a search whose next computation would exceed its limit. The moves made so far remain valid."""
 
 
 class Work:
@@ -16,9 +16,9 @@ class Work:
     Parameters
     ----------
     unit : int
-        Those of one evaluation with gradient.
+        The multiply-adds of one evaluation with gradient.
     max_cost : float
-        How many evaluations the search may be worth at most.
+        The limit of the search, in evaluations with gradient.
     """
 
     def __init__(self, unit: int = 1, max_cost: float = math.inf) -> None:
@@ -27,7 +27,10 @@ class Work:
         self._most = max_cost * self.unit
 
     def add(self, products: int) -> None:
-        """Count ``products`` multiply-adds before they are computed; OutOfWork if they exceed what is left, and ever after."""
+        """Count ``products`` multiply-adds that are about to be computed.
+
+        Raises OutOfWork if they exceed the limit, and from then on in every call: a search cannot go on after its limit.
+        """
         self.used_up = self.used_up or self.done + products > self._most
         if self.used_up:
             raise OutOfWork
@@ -44,5 +47,5 @@ class Work:
 
     @property
     def cost(self) -> int:
-        """How many evaluations the search was worth so far, rounded up, at least 1."""
+        """The cost of the search so far, in evaluations with gradient: rounded up, and at least 1."""
         return max(1, -(-self.done // self.unit))

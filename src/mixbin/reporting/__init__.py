@@ -1,1 +1,1 @@
-"""Pages: what a command left in a folder, as one HTML file that a person wants to look at."""
+"""Pages: show the files that a command wrote to a folder as one HTML file for people."""

@@ -1,4 +1,4 @@
-"""What a page is made of: sections of a few kinds of blocks, which one template knows how to show."""
+"""The parts of a page: sections that consist of a few kinds of blocks, which one template shows."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ Text = str | Markup
 
 @dataclass(frozen=True)
 class Prose:
-    """Paragraphs."""
+    """Paragraphs of text."""
 
     kind: ClassVar[str] = "prose"
     paragraphs: Sequence[Text]
@@ -20,7 +20,7 @@ class Prose:
 
 @dataclass(frozen=True)
 class Points:
-    """A list; each point may have a head, and a mark: "good", "open" or "bad"."""
+    """A list of points."""
 
     kind: ClassVar[str] = "points"
     points: Sequence["Point"]
@@ -28,7 +28,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Point:
-    """One of them."""
+    """One point of a list. It may have a head, and a mark: "good", "open" or "bad"."""
 
     text: Text
     head: str = ""
@@ -37,20 +37,20 @@ class Point:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table that stands as it is; the last ``heads`` cells of ``strong`` rows are set off."""
+    """A short table that cannot be sorted or searched."""
 
     kind: ClassVar[str] = "grid"
     columns: Sequence[str]
     rows: Sequence[Sequence["Cell"]]
     labels: int = 1
-    """Columns at the left that name the row."""
+    """The number of columns at the left that name the row."""
     strong: int = -1
-    """The row that the page is about."""
+    """The number of the row that the page is about, which is emphasised; -1 for none."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What stands in a grid, and below it in small letters what it is held against."""
+    """A cell of a grid: a text and, below it in small letters, the text that it is compared with."""
 
     text: Text
     below: str = ""
@@ -58,7 +58,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and what they are."""
+    """A list of names, each with its value."""
 
     kind: ClassVar[str] = "facts"
     facts: Mapping[str, Text]
@@ -66,7 +66,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Shell:
-    """A command to type."""
+    """A command for the reader to type."""
 
     kind: ClassVar[str] = "shell"
     command: str
@@ -74,31 +74,31 @@ class Shell:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure as SVG of this page, and what its curves and cells hold where one points at them."""
+    """A figure as SVG, and the numbers that the page shows when the reader points at its curves or cells."""
 
     kind: ClassVar[str] = "drawing"
     svg: Markup
     panels: Sequence[Mapping[str, Any]]
     caption: Text
     width: float
-    """In points, as drawn."""
+    """The width of the drawing in points."""
 
 
 @dataclass(frozen=True)
 class Listing:
-    """A long table that can be sorted and searched, and left as a CSV file."""
+    """A long table that the reader can sort, search and download as a CSV file."""
 
     kind: ClassVar[str] = "listing"
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     name: str
-    """Of the file that is downloaded."""
+    """The name of the file to download."""
     what: str
-    """What the rows are, such as "rows"."""
+    """The plural that the page uses for the rows, such as "rows" or "runs"."""
     links: Sequence[str] = ()
-    """Where the first cell of each row leads."""
+    """The link of the first cell of each row."""
     download: Mapping[str, Any] | None = None
-    """Columns and rows of the file where it is not the table itself."""
+    """The columns and rows of the file, if they differ from those of the table."""
     note: Text = ""
     label: str = "Download as CSV"
 
@@ -116,25 +116,25 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """All of it."""
+    """A whole page."""
 
     title: Text
     subtitle: Text
     kind: str
-    """What was done, in a word or two."""
+    """The kind of run, in a word or two."""
     sections: Callable[[], Sequence[Section]]
-    """Made when the page is written: an index needs no figures."""
+    """A function, so that the figures are drawn only when the page is written; an index of runs needs none of them."""
     tiles: Mapping[str, Text] = field(default_factory=dict)
-    """A few figures that say the most, by what they are."""
+    """The few most important numbers, by their names."""
 
 
 def isolated(name: str) -> Markup:
-    """A name from the user's data: shown as text, and where it runs from right to left only within itself."""
+    """A name from the user's data as text. ``bdi`` keeps a name written from right to left from reordering the text around it."""
     return Markup("<bdi>{}</bdi>").format(name)
 
 
 def isolating(text: str, *names: str) -> Markup:
-    """A text in which these names are set off in that way."""
+    """A text in which each of these names is isolated as by ``isolated``."""
     out = escape(text)
     for name in sorted({str(escape(name)) for name in names if name}, key=len, reverse=True):
         out = Markup(str(out).replace(name, f"<bdi>{name}</bdi>"))

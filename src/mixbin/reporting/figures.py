@@ -1,4 +1,4 @@
-"""The figures of ``mixbin.plot`` for a page: drawn to fit a phone where they can, with the numbers behind them."""
+"""Draw the figures of ``mixbin.plot`` for a page: narrow enough for a phone if possible, with the numbers behind them."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NARROW = 4.9
-"""Inches of a figure that fits a phone without being made smaller."""
+"""A figure of this width in inches fits the screen of a phone without scaling."""
 
 
 class Drawings:
-    """Makes the figures of one page, each with ids of its own."""
+    """Draws the figures of one page. Each gets its own prefix for SVG ids, which would otherwise clash."""
 
     def __init__(self) -> None:
         self.made = 0
 
     def path(self, result: Result) -> Drawing:
-        """The path of a run."""
+        """A figure of the path of a run."""
         figure = plot.trace(result)
         figure.set_size_inches(NARROW, figure.get_size_inches()[1])
         caption = (
@@ -38,7 +38,7 @@ class Drawings:
         return self._drawing(figure, caption, curve_panels)
 
     def selection(self, data: Mapping[str, Any]) -> Drawing:
-        """Where the selected rows lie among all rows."""
+        """A figure of how the target is distributed over all rows and over the selected rows."""
         shares = shares_of(data)
         figure = draw_shares(shares)
         figure.set_size_inches(NARROW, 3.4)
@@ -50,7 +50,7 @@ class Drawings:
         return self._drawing(figure, caption, panels)
 
     def structures(self, maps: Sequence[StructureMap], caption: Text) -> Drawing:
-        """Which feature is in which group."""
+        """A figure of which feature is in which group."""
 
         def panels(figure: "Figure") -> list[Panel]:
             return [_cells(axes, it) for axes, it in zip(figure.axes, maps, strict=False)]
@@ -58,12 +58,12 @@ class Drawings:
         return self._drawing(plot.draw(*maps), caption, panels)
 
     def curves(self, figure: "Figure", caption: Text) -> Drawing:
-        """Any figure of curves."""
+        """Any other figure that consists of curves."""
         return self._drawing(figure, caption, curve_panels)
 
     def _drawing(self, figure: "Figure", caption: Text, panels: Any) -> Drawing:
         self.made += 1
-        # Laid out once and for all, so that the panels are where the SVG has them.
+        # Fix the layout now: the positions of the panels, read below, must be those in the SVG.
         figure.draw_without_rendering()
         figure.set_layout_engine("none")
         svg = inline(figure, f"f{self.made}-", str(caption))
@@ -71,7 +71,7 @@ class Drawings:
 
 
 def selection_data(theta: NDArray[Any], values: ArrayLike, name: str) -> dict[str, Any]:
-    """What a figure of the selected rows shows, in a form for a JSON file; open bins have no end."""
+    """The numbers of the figure of the selected rows, in a form for JSON. The infinite end of an open bin becomes None."""
     shares = selection_shares(np.asarray(theta) > 0, values, name)
     arrays = {side: getattr(shares, side).tolist() for side in ("low", "high", "all_rows", "selected")}
     ends = {side: [x if np.isfinite(x) else None for x in arrays[side]] for side in ("low", "high")}
@@ -79,7 +79,7 @@ def selection_data(theta: NDArray[Any], values: ArrayLike, name: str) -> dict[st
 
 
 def shares_of(data: Mapping[str, Any]) -> SelectionShares:
-    """The other way round."""
+    """The inverse of ``selection_data``."""
     return SelectionShares(
         low=np.array([-np.inf if x is None else x for x in data["low"]], dtype=np.float64),
         high=np.array([np.inf if x is None else x for x in data["high"]], dtype=np.float64),

@@ -1,4 +1,4 @@
-"""What a run leaves behind in ``methods.json``: a typed record that the terminal, the page and ``--json`` are made from."""
+"""The record of a run, which ``methods.json`` holds. The terminal, the page and ``--json`` all show this record."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,18 +12,18 @@ FILE = "methods.json"
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the comparison: a method, or a reference to compare with, which has no status."""
+    """One line of the comparison: a method, or a reference to compare the methods with. A reference has no status."""
 
     method: str
     numbers: Mapping[str, Any]
-    """What the kind of study measures, such as ``validation_loss``; None where it cannot be measured."""
+    """The numbers that this kind of study measures, such as ``validation_loss``; None for one that cannot be measured."""
     status: str | None = None
     evaluations: int = 1
     seconds: float = 0.0
     message: str = "nothing to choose"
 
     def to_json(self) -> dict[str, Any]:
-        """All of it on one level."""
+        """The line as one flat mapping."""
         rest = {"status": self.status, "evaluations": self.evaluations, "seconds": self.seconds, "message": self.message}
         return {"method": self.method, **self.numbers, **rest}
 
@@ -36,19 +36,19 @@ class Line:
 
 @dataclass(frozen=True)
 class Record:
-    """A finished run."""
+    """The record of a finished run."""
 
     kind: str
-    """The name under which the study is registered."""
+    """The name under which the kind of study is registered."""
     facts: Mapping[str, Any]
-    """What the study says about its data and its question."""
+    """Facts about the data and the question of the study."""
     lines: tuple[Line, ...]
     """The comparison. The last line is the method that the run is about."""
     certificate: str | None
     files: Mapping[str, str]
-    """The name of each file and where the command was told to write it."""
+    """The name of each file and its path, which begins with the folder that the user gave."""
     identity: Mapping[str, Any]
-    """Everything the numbers depend on."""
+    """Everything that the numbers depend on, to recognise the same run."""
     asked: str
     """The task in a sentence."""
     about: Mapping[str, Any]
@@ -65,11 +65,11 @@ class Record:
 
     @property
     def n_methods(self) -> int:
-        """How many lines are methods, not references."""
+        """The number of lines that are methods, not references."""
         return sum(line.status is not None for line in self.lines)
 
     def to_json(self) -> dict[str, Any]:
-        """All of it for machines, the facts on the first level."""
+        """The whole record as a mapping for JSON; the facts stand on the first level."""
         return {
             "kind": self.kind,
             **self.facts,
@@ -84,7 +84,7 @@ class Record:
 
     @classmethod
     def from_json(cls, entries: Mapping[str, Any]) -> "Record":
-        """The inverse of ``to_json``; also reads files written before records named their kind."""
+        """The inverse of ``to_json``. It also reads files of earlier versions, whose records did not name their kind."""
         known = {name: entries.get(name, {}) for name in ("files", "identity", "about")}
         named = ("kind", "method", "methods", "certificate", "asked", *known)
         lines = tuple(Line.from_json(line) for line in entries["methods"])
@@ -101,7 +101,7 @@ class Record:
 
     @classmethod
     def read(cls, folder: Path) -> "Record":
-        """The record of the run in a folder, which somebody may have changed."""
+        """Read the record of the run in a folder. Somebody may have changed the file, so errors name it."""
         file = folder / FILE
         entries = read_json(file)
         try:
@@ -115,7 +115,7 @@ class Record:
 
 
 def _old_kind(entries: Mapping[str, Any]) -> str:
-    """The kind of a run that was written before records named it."""
+    """The kind of a run of an earlier version, whose record does not name it."""
     identity = entries.get("identity", {})
     if isinstance(identity, Mapping) and identity.get("command") == "groups":
         return "groups"

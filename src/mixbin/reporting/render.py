@@ -1,4 +1,4 @@
-"""Pages as HTML: one file that needs no other, in which nothing but our own script can run."""
+"""Render pages as HTML: one file that loads no other file and runs no script but its own."""
 
 import base64
 import hashlib
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 GENERATOR = "mixbin"
-"""In the head of every page, so that no other file is taken for one."""
+"""The name in the head of every page, by which mixbin recognises its own pages."""
 
 
 def html(page: Page) -> str:
-    """The page."""
+    """The HTML of a page."""
     script, style = _text("page.js"), _text("page.css")
-    # By its hash, so that a script from anywhere else is not run even if it were to get into the page.
+    # The policy allows this script by its hash. Any other script would not run, even if user data could smuggle one in.
     allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{allowed}'; form-action 'none'"
     return (

@@ -1,4 +1,4 @@
-"""The page of a reproduction: every table with the published figures below ours, every figure, and what does not agree."""
+"""The page of a reproduction: all tables, with the published numbers below ours, all figures, and what does not agree."""
 
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ SAID = {
     6: "The paper says of it: the losses rise after 25,000 steps, when the penalty weighs more; there the selection becomes "
     "binary and uses the whole budget.",
 }
-"""Of the published figures there are no numbers but those of the tables."""
+"""What is known about the published figures. The paper gives no numbers for them beyond those of its tables."""
 METHODS = {4: "simple", 5: "top-k", 6: "penalize"}
 ENDS = {
     "validation loss, before rounding": ("validation", "relaxed", 2),
@@ -34,11 +34,11 @@ ENDS = {
     "test loss": ("test_rounded", "test", 2),
     "RMSE on the test rows": ("rmse", "rmse", 2),
 }
-"""Where curves end: in our figure, and in which column of table 3."""
+"""For each label: the curve of our figure, the column of table 3 that holds its published end, and the decimals."""
 
 
 def page(folder: Path) -> Page:
-    """All of it."""
+    """The page of the reproduction in a folder."""
     about, tables, figures = read(folder)
     differing = sum(len(table.findings) for table in tables)
     compared = sum(
@@ -59,7 +59,7 @@ def page(folder: Path) -> Page:
 
 
 def sections(about: Record, tables: list[Table], figures: list[Figure]) -> list[Section]:
-    """Below the head."""
+    """The sections of the page, below its head."""
     drawings = Drawings()
     names = [f"Table {it.number}" for it in tables] + [f"Figure {it.number}" for it in figures]
     return [
@@ -71,7 +71,7 @@ def sections(about: Record, tables: list[Table], figures: list[Figure]) -> list[
 
 
 def answer(tables: list[Table], compared: int, differing: int) -> str:
-    """How much of it there is, and how much differs."""
+    """How many cells stand beside published ones, and how many published orderings do not hold."""
     if not tables:
         return "Figures alone; tables would stand beside the published ones."
     held = (
@@ -83,11 +83,11 @@ def answer(tables: list[Table], compared: int, differing: int) -> str:
 
 
 def table(it: Table) -> list[Block]:
-    """Ours above the published figure, and all that is said about it."""
+    """A table with our numbers above the published ones, the orderings that differ, and the notes about it."""
     last: tuple[str, ...] = ()
     rows = []
     for row in it.rows:
-        # What is as in the line above is not said again.
+        # A label that is the same as in the line above is not repeated.
         new = [i >= len(last) - 1 or row.labels[: i + 1] != last[: i + 1] for i in range(len(row.labels))]
         labels = [Cell(label if wanted else "") for label, wanted in zip(row.labels, new, strict=True)]
         rows.append([*labels, *map(_cell, row.entries)])
@@ -110,7 +110,7 @@ def _cell(entry: Entry) -> Cell:
 
 
 def figure(it: Figure, drawings: Drawings) -> list[Block]:
-    """Drawn again from its data, with what the paper says of its own."""
+    """A figure drawn from our data, with what the paper says about its own figure as caption."""
     caption = " ".join([SAID[it.number], *it.remarks])
     if isinstance(it.data, Evolution):
         return [drawings.curves(it.draw(), caption), ends(it.data, METHODS[it.number])]
@@ -120,7 +120,7 @@ def figure(it: Figure, drawings: Drawings) -> list[Block]:
 
 
 def ends(it: Evolution, method: str) -> Grid:
-    """Where our curves end, above what table 3 prints for that."""
+    """The last values of our curves, above those that table 3 of the paper prints."""
     shown = {name: place for name, place in ENDS.items() if it.rounded or place[1] != "relaxed"}
     cells = []
     for name, quantity, decimals in shown.values():
@@ -131,7 +131,7 @@ def ends(it: Evolution, method: str) -> Grid:
 
 
 def origin(about: Record) -> list[Block]:
-    """Settings, versions, and the command."""
+    """The command, the settings and the versions."""
     runs = "; ".join(
         f"{name}: {n} per setting, seed{'s' if n > 1 else ''} {', '.join(map(str, about['seeds'][name]))}"
         for name, n in about["runs"].items()

@@ -1,4 +1,4 @@
-"""A run that a command left in a folder, as its page needs it; and the page itself, which is the same for all kinds of runs."""
+"""Read the files that a run left in a folder, and build its page, which has the same form for all kinds of runs."""
 
 import csv
 from collections.abc import Callable, Mapping, Sequence
@@ -33,20 +33,20 @@ class Run:
 
     @cached_property
     def record(self) -> Record:
-        """What the run left for machines."""
+        """The record of the run, from ``methods.json``."""
         return Record.from_json(read_json(self.folder / FILE))
 
     @cached_property
     def result(self) -> Result:
-        """What the method of the run found."""
+        """The result of the method that the run is about."""
         return Result.load(self.folder / "result.npz")
 
     def json(self, name: str) -> dict[str, Any]:
-        """A JSON file of the folder."""
+        """The contents of a JSON file of the folder."""
         return read_json(self.folder / name)
 
     def table(self, name: str, most: int | None = None) -> tuple[list[str], list[list[str]]]:
-        """The columns and the first rows of a CSV file of the folder, its values as text."""
+        """The columns and the first ``most`` rows of a CSV file of the folder, or all rows; the values are text."""
         try:
             with (self.folder / name).open(newline="", encoding="utf-8") as file:
                 reader = csv.reader(file)
@@ -56,18 +56,18 @@ class Run:
 
 
 class Column(NamedTuple):
-    """A number of the comparison as a person sees it."""
+    """How a column of numbers in the comparison is shown to people."""
 
     head: str
-    """On a page."""
+    """The head of the column on a page."""
     form: str
     short: str | None = None
-    """In a terminal; None if it is only shown on the page."""
+    """The head of the column in a terminal; None if the column is only shown on the page."""
     rare: bool = False
-    """Whether to show it only where some value is neither missing nor 0."""
+    """Whether to show the column only if some value in it is neither missing nor 0."""
 
     def text(self, value: Any, missing: str) -> str:
-        """A value of this column."""
+        """A value of this column as text, or ``missing`` if it is None."""
         return missing if value is None else format(value, self.form)
 
 
@@ -82,26 +82,26 @@ Sections = Callable[[Drawings], Sequence[Section]]
 
 
 class PageParts(NamedTuple):
-    """What a kind of study adds to the page of a run."""
+    """The parts of a page that depend on the kind of study."""
 
     label: str
     """The kind of run in a word or two."""
     title: Text
     answer: Text
-    """What came out, in a sentence."""
+    """The answer of the run in a sentence."""
     tiles: Mapping[str, str]
-    """The figures that say most."""
+    """The few most important numbers, by their names."""
     names: Sequence[str]
-    """Names from the user's files that the task mentions; they may be written from right to left."""
+    """Names from the user's files that the text mentions. They are isolated, since they may be written from right to left."""
     question: Question
     settings: Mapping[str, Text]
-    """What the numbers depend on; empty values are left out."""
+    """The settings that the numbers depend on; empty values are left out."""
     first: Sections = lambda _: ()
     """Sections before the comparison of the methods."""
     details: Sections = lambda _: ()
     """Sections after the certificate."""
     evaluations: str = "evaluations"
-    """What the column of evaluations is called."""
+    """The head of the column of evaluations."""
 
 
 def page(run: Run, parts: PageParts, columns: Mapping[str, Column], explained: Sequence[str]) -> Page:
@@ -125,7 +125,7 @@ def page(run: Run, parts: PageParts, columns: Mapping[str, Column], explained: S
 
 
 def _methods(record: Record, columns: Mapping[str, Column], evaluations: str) -> Grid:
-    """The comparison of the methods; numbers that no column describes come last."""
+    """The table that compares the methods. Numbers that no column describes come last, under their own names."""
     others = [name for name in record.main.numbers if name not in columns]
     kept = shown({**columns, **{name: Column(name.replace("_", " "), ".6g") for name in others}}, record)
     rows = [
@@ -143,7 +143,7 @@ def _methods(record: Record, columns: Mapping[str, Column], evaluations: str) ->
 
 
 def _origin(record: Record, settings: Mapping[str, Text]) -> Section:
-    """Settings, versions, and the command that makes the run again."""
+    """The command that repeats the run, its settings and the versions."""
     about = record.about
     blocks: list[Block] = []
     if "command" in about:

@@ -1,4 +1,4 @@
-"""A matplotlib figure as part of a page: colours that follow the page's, ids of its own, and the numbers behind its curves."""
+"""Put a matplotlib figure into a page: with the colours of the page, unique ids, and the numbers behind its curves."""
 
 import re
 from typing import TYPE_CHECKING, Any
@@ -24,19 +24,19 @@ THEME = {
     "#009e73": "var(--green)",
     "#aa4a88": "var(--purple)",
 }
-"""The colours of ``mixbin.plot``, by those of the page, which differ between light and dark."""
+"""The colours of ``mixbin.plot`` and the CSS variables that replace them, which differ between light and dark mode."""
 DIGITS = 6
-"""Of a number that is shown where one points."""
+"""The numbers that the page shows when the reader points at a curve have this many digits."""
 
 Panel = dict[str, Any]
 
 
 def inline(figure: "Figure", prefix: str, label: str) -> Markup:
-    """The figure as an <svg> that can stand in a page beside others."""
+    """The figure as an <svg> element. ``prefix`` keeps its ids apart from those of other figures on the page."""
     root = ElementTree.fromstring(svg_text(figure))
     for parent in list(root.iter()):
         for child in list(parent):
-            # The style sheet of the file would hold for the whole page, which has these rules for its figures.
+            # The style sheet in the file would apply to the whole page. The page has the same rules for its figures only.
             if child.tag in (f"{SVG}metadata", f"{SVG}style"):
                 parent.remove(child)
     for element in root.iter():
@@ -47,7 +47,7 @@ def inline(figure: "Figure", prefix: str, label: str) -> Markup:
     root.set("aria-label", label)
     ElementTree.register_namespace("", SVG[1:-1])
     text = ElementTree.tostring(root, encoding="unicode")
-    # The only markup that is not escaped: made by matplotlib, and written by a library that escapes all text in it.
+    # This markup may stay unescaped: matplotlib drew it, and ElementTree has escaped all text in it.
     return Markup(re.sub(r'(<svg\b[^>]*?) xmlns="[^"]*"', r"\1", text, count=1))
 
 
@@ -78,7 +78,7 @@ def _themed(match: re.Match[str]) -> str:
 
 
 def box(axes: "Axes") -> list[float]:
-    """Where the panel is, in the units of the SVG: left, top, right, bottom."""
+    """The edges of a panel in the units of the SVG: left, top, right, bottom."""
     figure = axes.get_figure(root=True)
     assert figure is not None
     across, down = figure.get_size_inches() * 72
@@ -87,12 +87,12 @@ def box(axes: "Axes") -> list[float]:
 
 
 def curve_panels(figure: "Figure") -> list[Panel]:
-    """The curves of a figure whose layout is done, with what is needed to find the point that one points at."""
+    """The curves of a figure, with the data to find the point that the reader points at. The layout must be final."""
     return [panel for axes in figure.axes if (panel := _curves(axes, _legend(figure)))["lines"]]
 
 
 def _legend(figure: "Figure") -> dict[str, str]:
-    """What a colour stands for, of the curves that are named."""
+    """The label of each colour, from the curves that have a label."""
     named = [line for axes in figure.axes for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
     return {_colour(line.get_color()): str(line.get_label()) for line in named}
 
@@ -100,14 +100,14 @@ def _legend(figure: "Figure") -> dict[str, str]:
 def _curves(axes: "Axes", legend: dict[str, str]) -> Panel:
     lines: list[Panel] = []
     for line in axes.get_lines():
-        # Lines that mark a height or a place are not in the coordinates of the data.
+        # Lines that only mark a height or a place are not drawn in data coordinates.
         if line.get_transform() != axes.transData or line.get_linestyle() == "None":
             continue
         x, y = (np.asarray(values, dtype=np.float64) for values in line.get_data())
         colour = _colour(line.get_color())
         shown = np.isfinite(x) & np.isfinite(y)
         if lines and shown.any() and (_numbers(x[:1]), _numbers(y[:1])) == (lines[-1]["x"][-1:], lines[-1]["y"][-1:]):
-            # A path that goes on in another colour begins with the last point of the one before, which is told there.
+            # A path that goes on in another colour repeats the last point of the line before. That line already has the point.
             shown[0] = False
         name = legend.get(colour, "") or plain(axes.get_ylabel())
         lines.append({"name": name, "colour": THEME.get(colour, colour), "x": _numbers(x[shown]), "y": _numbers(y[shown])})
@@ -121,13 +121,13 @@ def _curves(axes: "Axes", legend: dict[str, str]) -> Panel:
 
 
 def _label(axes: "Axes") -> str:
-    """Of the horizontal axis, which in a column of panels only the last names."""
+    """The label of the horizontal axis. In a column of panels only the last has one, so look at the others too."""
     shared = [axes, *axes.get_shared_x_axes().get_siblings(axes)]
     return next((plain(it.get_xlabel()) for it in shared if it.get_xlabel()), "")
 
 
 def plain(text: str) -> str:
-    """A label without the marks of a formula."""
+    """A label without the TeX marks of a formula."""
     return " ".join(re.sub(r"[${}]", "", text).split())
 
 

@@ -1,4 +1,4 @@
-"""A certificate in the words of the person who asked, and never more than it says."""
+"""Explain a certificate in the words of the user's question, without claiming more than it does."""
 
 from math import inf, isfinite, isnan
 from typing import NamedTuple
@@ -9,19 +9,19 @@ from mixbin.result import Status
 
 
 class Question(NamedTuple):
-    """What a single change is, in the words of the question, and what it is judged by."""
+    """The words of one kind of question: for its answer, for a single change of the answer, and for the loss that judges it."""
 
     answer: str
     change: str
     changes: str
     setting: str
-    """The continuous setting, which stays as it is while a change is tried."""
+    """The name of the continuous setting, which stays fixed while a change is tried."""
     loss: str = "validation loss"
 
 
 ROWS = Question("selection", "exchange of a kept row for one that was left out", "exchanges of two rows", "alpha")
 LABELS = Question("selection", "row kept instead of dropped or dropped instead of kept", "changes of one row", "alpha")
-"""Where no budget has to be kept."""
+"""For questions without a budget, such as which labels to trust."""
 GROUPS = Question("grouping", "move of a feature to another group", "moves of a feature", "lam")
 
 ENDINGS = {
@@ -34,7 +34,11 @@ ENDINGS = {
 
 
 def evidence(certificate: Certificate | None, status: str, question: Question) -> list[Point]:
-    """How the answer came to be, whether it can be improved by one change, what holds it, and what all that leaves open."""
+    """What is known about the answer, point by point.
+
+    The points say how the search ended, whether one change could improve the answer, how good an answer can be at best, what
+    holds it in place, how it compares with the relaxed answer, and what remains open.
+    """
     ending = Point(ENDINGS[Status(status)], "Yes or no", "good" if status == Status.BINARY else "open")
     if certificate is None:
         unchecked = f"Only answers that are yes or no and keep to what was asked for are checked; this {question.answer} was not."

@@ -1,1 +1,1 @@
-"""What each command does, once its options are read."""
+"""The work of each command, after its options have been read."""

@@ -1,4 +1,4 @@
-"""``mixbin demo``, the tour: distil a small table, find a planted group structure, and see both as pages."""
+"""``mixbin demo``, a short tour: distil a small table, find a planted group structure, and write pages about both."""
 
 import json
 import subprocess
@@ -27,27 +27,27 @@ from mixbin.studies.options import parse_budget
 from mixbin.studies.pages import write_page
 
 PLANTED: dict[str, Any] = {"tasks": 60, "samples": 12, "features": 24, "n_groups": 4}
-"""Small enough that it is solved in seconds once the kernels are compiled."""
+"""The sizes of the group problem, which is solved in seconds once the kernels are compiled."""
 MARK = "demo.txt"
-"""By which a folder is known as a demo's."""
+"""A folder with this file belongs to the demo, which may replace its own files in it."""
 FILES = {
     ".": ("index.html",),
     "data": tuple(f"{part}.csv" for part in PARTS),
     "diabetes": tuple(Regression.all_files()),
     "groups": tuple(Groups.all_files()),
 }
-"""All that the demo writes beside it."""
+"""The files that the demo writes besides MARK, by folder."""
 
 
 @dataclass(frozen=True)
 class Planted:
-    """The second part: a structure that is known, and what was found of it."""
+    """The second part of the demo: how well the method found a group structure that is known."""
 
     tasks: int
     features: int
     groups: int
     adjusted_rand: float
-    """1 where the true groups were found."""
+    """The adjusted Rand index of the groups found; 1 if they are the true groups."""
     test_loss: float
     true_groups_test_loss: float
     evaluations: int
@@ -55,14 +55,14 @@ class Planted:
 
 
 def run(budget: str, alpha: float | None, seed: int, out: Path, *, as_json: bool) -> None:
-    """Distil, find groups, write the pages; print the tables and where the pages are, or one line of JSON."""
+    """Distil, find groups and write the pages; print the tables and where the pages are, or one line of JSON."""
     if alpha is not None:
         check.real(
             "--alpha", alpha, low=0, open_low=True, remedy="write a number such as 1e-4, or leave it out to have it chosen"
         )
     split = load(seed)
     options = distillation(budget, alpha, seed, out, as_json)
-    # Before anything is written: a budget may be no number of these rows.
+    # Check this before anything is written: the budget may not fit the number of rows.
     resolve_budget("budget", parse_budget(budget), len(split.train))
     enter(out)
     try:
@@ -86,7 +86,7 @@ def run(budget: str, alpha: float | None, seed: int, out: Path, *, as_json: bool
 
 
 def enter(out: Path) -> None:
-    """A folder of the demo's own: new, empty, or of a demo before, whose files go."""
+    """Prepare the folder: it must be new, empty, or left by an earlier demo, whose files are removed."""
     check_folder(out)
     mark = out / MARK
     with writing_to(out):
@@ -102,7 +102,10 @@ def enter(out: Path) -> None:
 
 @contextmanager
 def finding_groups(seed: int, out: Path) -> Iterator[Callable[[], Planted]]:
-    """``mixbin groups`` on made tasks in a process of its own, because compiling its kernels takes a core for a while."""
+    """Run ``mixbin groups`` on synthetic tasks in a second process; the function yielded waits for its answer.
+
+    Compiling the kernels keeps a core busy for a while. In the meantime this process can do the first part of the demo.
+    """
     sizes = [word for name, value in PLANTED.items() for word in (f"--{name.replace('_', '-')}", str(value))]
     command = ["groups", "--synthetic", "equal", *sizes, "--seed", str(seed), "--out", str(out), "--json"]
     process = subprocess.Popen([sys.executable, "-m", "mixbin", *command], stdout=PIPE, stderr=PIPE, text=True)
@@ -123,7 +126,7 @@ def finding_groups(seed: int, out: Path) -> Iterator[Callable[[], Planted]]:
 
 
 def planted(summary: Mapping[str, Any]) -> Planted:
-    """What the demo says about that run."""
+    """The numbers of the demo from the JSON that ``mixbin groups`` printed."""
     oracle, found = summary["methods"]
     return Planted(
         tasks=summary["tasks"],
@@ -138,7 +141,7 @@ def planted(summary: Mapping[str, Any]) -> Planted:
 
 
 def in_words(it: Planted) -> str:
-    """The second part in words."""
+    """The second part of the demo in a few sentences."""
     found = (
         "exactly the groups" if it.adjusted_rand == 1 else f"groups with a Rand index of {it.adjusted_rand:.2f} (1 is the truth)"
     )

@@ -1,6 +1,6 @@
-"""The first part of ``mixbin demo``: scikit-learn's diabetes data, distilled as ``mixbin distill`` does it, with every method.
+"""The first part of ``mixbin demo``: distil scikit-learn's diabetes data with every method, as ``mixbin distill`` would.
 
-Each answer is trained on anew outside the engine.
+The errors shown come from scikit-learn's own Ridge, trained anew on the rows of each answer, not from the engine.
 """
 
 import shlex
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Rows = NDArray[np.intp]
 
 RANDOM_DRAWS = 50
+"""The error of randomly drawn rows is a mean over this many draws."""
 TARGET = "progression"
 PARTS = ("train", "validation", "test")
 
@@ -44,7 +45,7 @@ class Split:
     test: Rows
 
     def rmse(self, part: Rows, weights: NDArray[Any], alpha: float) -> float | None:
-        """The error on one part of scikit-learn's Ridge trained on the weighted training rows; None without any."""
+        """Train scikit-learn's Ridge on the weighted training rows; its error on ``part``, or None if no row has weight."""
         from sklearn.linear_model import Ridge
 
         used = weights > 0
@@ -57,7 +58,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the comparison; the errors are None where no row is left to train on."""
+    """One line of the comparison. The errors are None if the method leaves no row to train on."""
 
     method: str
     validation_rmse: float | None
@@ -69,14 +70,14 @@ class Line:
     seconds: float
     message: str
     selected: list[int]
-    """Row numbers of the data set."""
+    """The selected rows, by their numbers in the data set."""
     weights: list[float] | None
-    """Of the selected rows, where they are fractions."""
+    """The weights of the selected rows if they are fractions, else None."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What the demo shows, as a table or as JSON."""
+    """The numbers that the demo shows as a table or prints as JSON."""
 
     data: str
     train: list[int]
@@ -86,11 +87,11 @@ class Comparison:
     seed: int
     methods: list[Line]
     random_rows_test_rmse: float
-    """The mean test error of as many rows drawn at random."""
+    """The mean test error of models trained on ``budget`` rows drawn at random."""
 
 
 def load(seed: int) -> Split:
-    """The diabetes data in three equal parts."""
+    """The diabetes data, split at random into three equal parts."""
     from sklearn.datasets import load_diabetes
 
     data = load_diabetes()
@@ -101,7 +102,7 @@ def load(seed: int) -> Split:
 
 
 def write_parts(split: Split, out: Path) -> None:
-    """The three parts of the data as files, with all digits."""
+    """Write the three parts of the data as CSV files, with all digits."""
     for name in PARTS:
         rows = getattr(split, name)
         cells = np.column_stack([split.X[rows], split.y[rows]]).tolist()
@@ -109,7 +110,7 @@ def write_parts(split: Split, out: Path) -> None:
 
 
 def distillation(budget: str, alpha: float | None, seed: int, out: Path, as_json: bool) -> DistillOptions:
-    """The first part as options of ``mixbin distill``."""
+    """The options with which ``mixbin distill`` would do the first part of the demo."""
     return DistillOptions(
         train=out / "data" / "train.csv",
         target=TARGET,
@@ -125,7 +126,7 @@ def distillation(budget: str, alpha: float | None, seed: int, out: Path, as_json
 
 
 def compare(split: Split, options: DistillOptions) -> Comparison:
-    """Each method on the same rows, as ``mixbin distill`` runs and leaves them; the errors by retraining on each answer."""
+    """Run each method as ``mixbin distill`` does, write its files, and measure the errors by retraining on each answer."""
     study = Regression(options)
     study.load()
     runs = run(study, command_of(options)).runs
@@ -142,7 +143,7 @@ def compare(split: Split, options: DistillOptions) -> Comparison:
 
 
 def command_of(options: DistillOptions) -> str:
-    """What to type for the first part alone."""
+    """The command that repeats the first part of the demo alone."""
     words = ["mixbin", "distill", str(options.train), "--target", options.target, "--budget", str(options.budget)]
     words += ["--validation", str(options.validation[0]), "--test", str(options.test[0]), "--method", options.method.value]
     words += [] if options.alpha is None else ["--alpha", repr(options.alpha)]
@@ -150,14 +151,14 @@ def command_of(options: DistillOptions) -> str:
 
 
 def solved(split: Split, study: Regression, run: MethodRun) -> Line:
-    """What one method found, retrained."""
+    """The line of one method, with the errors of a model retrained on its answer."""
     method, result, seconds = run
     how = {"status": result.status.value, "evaluations": result.n_evaluations, "seconds": seconds, "message": result.message}
     return line(method, split, result.theta, study.problem.strength.value(result.lam), **how)
 
 
 def all_rows(split: Split, study: Regression) -> Line:
-    """The reference: train on everything."""
+    """The line of the reference, which trains on all rows."""
     began = time.perf_counter()
     theta = np.ones(len(split.train), dtype=bool)
     alpha, evaluations = study.best_alpha(theta)
@@ -168,14 +169,14 @@ def all_rows(split: Split, study: Regression) -> Line:
 
 
 def random_rows(split: Split, study: Regression) -> float:
-    """The mean test error of as many rows drawn at random, with the best alpha for each draw."""
+    """The mean test error of models trained on as many rows drawn at random, each with the best alpha for its draw."""
     rng, rows = np.random.default_rng(study.options.seed), np.arange(len(split.train))
     draws = [np.isin(rows, rng.choice(rows, study.problem.theta_set.k, replace=False)) for _ in range(RANDOM_DRAWS)]
     return float(np.mean([split.rmse(split.test, theta, study.best_alpha(theta)[0]) for theta in draws]))
 
 
 def line(method: str, split: Split, weights: NDArray[Any], alpha: float, **how: Any) -> Line:
-    """A line with errors from retraining."""
+    """A line of the comparison, with the errors of a model retrained on the weighted rows."""
     return Line(
         method=method,
         validation_rmse=split.rmse(split.validation, weights, alpha),
@@ -189,7 +190,7 @@ def line(method: str, split: Split, weights: NDArray[Any], alpha: float, **how: 
 
 
 def show(comparison: Comparison, console: "Console") -> None:
-    """The task, the table and what it says."""
+    """Print the task, the table and what it says."""
     k, m = comparison.budget, len(comparison.train)
     console.print(
         "\nThe data: 10 measurements of each of 442 patients, and how far their diabetes had advanced a year later.\n"
@@ -206,7 +207,7 @@ def show(comparison: Comparison, console: "Console") -> None:
 
 
 def table(comparison: Comparison) -> "Table":
-    """One line per method."""
+    """The table for the terminal, with one line per method."""
     rows = []
     for it in comparison.methods:
         errors = ["no rows" if error is None else f"{error:.2f}" for error in (it.validation_rmse, it.test_rmse)]
@@ -236,5 +237,5 @@ def conclusions(comparison: Comparison) -> list[str]:
 
 
 def counted(rows: int) -> str:
-    """A number of rows in words."""
+    """A number of rows as text, such as "1 row" or "no rows"."""
     return "1 row" if rows == 1 else f"{rows or 'no'} rows"

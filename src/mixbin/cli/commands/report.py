@@ -1,4 +1,4 @@
-"""``mixbin report``: the page of a run or of a folder of runs."""
+"""``mixbin report``: write the page of a run or of a folder of runs."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from mixbin.studies.pages import write_page
 
 
 def run(folder: Path, *, as_json: bool) -> None:
-    """Write the page and say where it is."""
+    """Write the page and print where it is."""
     with spinner("Writing the page ...", quiet=as_json):
         page = write_page(folder)
     if as_json:

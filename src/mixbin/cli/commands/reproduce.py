@@ -1,4 +1,4 @@
-"""``mixbin reproduce``: the tables and figures of the paper, from data to numbers and pictures."""
+"""``mixbin reproduce``: compute the tables and figures of the paper, from the data to the numbers and drawings."""
 
 import json
 import sys
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rich.table import Table as Shown
 
 WIDE = 130
-"""Columns of a terminal from which on deviations have room."""
+"""A terminal with at least this many columns also shows standard deviations."""
 
 
 FILES = {
@@ -44,7 +44,7 @@ FILES = {
 
 @dataclass(frozen=True)
 class Options:
-    """What was typed."""
+    """The options of the command, as the user typed them."""
 
     what: list[str]
     out: Path
@@ -58,7 +58,7 @@ class Options:
 
 
 def run(options: Options) -> None:
-    """Do all runs that are not there yet, write the tables and figures, and show the tables."""
+    """Do the runs that are not in the folder yet, write the tables and figures, and print the tables."""
     plan = planned(options)
     runs = Runs(options.out)
     jobs = plan.jobs()
@@ -92,7 +92,7 @@ def run(options: Options) -> None:
 
 
 def planned(options: Options) -> Plan:
-    """The options, checked."""
+    """Check the options and return the plan that they describe."""
     named = [name.lower() for name in options.what]
     what = (*TABLES, *FIGURES) if "all" in named else tuple(dict.fromkeys(map(canonical, named)))
     size = FULL if options.full else QUICK
@@ -115,7 +115,7 @@ def planned(options: Options) -> Plan:
 
 @contextmanager
 def _progress(total: int, before: int, quiet: bool) -> Iterator[Callable[[Job], None]]:
-    """A bar on a terminal, nothing in a pipe."""
+    """Show a progress bar if stderr is a terminal; call the function yielded after each run."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -131,7 +131,7 @@ def _progress(total: int, before: int, quiet: bool) -> Iterator[Callable[[Job], 
 
 
 def show(said: Record, made: Sequence[Table], before: int, total: int, out: Path, console: "Console") -> None:
-    """The tables with ours above the published figures, what does not hold, and where the files are."""
+    """Print the tables with our numbers above the published ones, what does not agree, and where the files are."""
     console.print()
     for table in made:
         console.print(f"Table {table.number}: {table.title}\n")
@@ -154,16 +154,16 @@ def show(said: Record, made: Sequence[Table], before: int, total: int, out: Path
 
 
 def shown(table: Table, wide: bool) -> "Shown":
-    """A table for the terminal: what we have numbers for, with deviations where there is room for them."""
+    """A table for the terminal: the rows for which we have numbers, with deviations if the terminal is ``wide``."""
     out = rich_table([*table.heads, *table.columns], (), table.heads)
     for column, name in zip(out.columns, table.heads, strict=False):
-        # The last of the labels is short.
+        # Only the last label column holds short labels, which need not wrap.
         column.no_wrap = name == table.heads[-1]
     last: tuple[str, ...] = ()
     for row in table.rows:
         if not any(it.values for it in row.entries):
             continue
-        # What is as in the line above is not said again.
+        # A label that is the same as in the line above is not repeated.
         new = [i >= len(last) - 1 or row.labels[: i + 1] != last[: i + 1] for i in range(len(row.labels))]
         labels = [label if wanted else "" for label, wanted in zip(row.labels, new, strict=True)]
         texts = [(it.ours, it.theirs) if it.published is not None else (it.ours,) for it in row.entries]
@@ -171,6 +171,6 @@ def shown(table: Table, wide: bool) -> "Shown":
         out.add_row(*labels, *cells)
         last = row.labels
     for column in out.columns[len(table.heads) :]:
-        # A cell may be broken between a mean and its deviation, not within a number.
+        # A cell may wrap between a mean and its deviation, but not within a number.
         column.min_width = max((len(word) for cell in column.cells for word in str(cell).split()), default=1)
     return out

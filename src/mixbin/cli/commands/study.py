@@ -1,4 +1,4 @@
-"""Every study as a command: its options become the command line, the runner does the work, the record is printed."""
+"""Turn every study into a command: its options become the command line, the runner does the work, the record is printed."""
 
 import inspect
 import json
@@ -17,7 +17,7 @@ EXIT_INTERRUPTED = 130
 
 
 def command(kind: type[Options]) -> Callable[..., None]:
-    """A function with a parameter for each option, as typer wants it."""
+    """A function with one parameter per option, from which typer builds the command."""
     hints, defaults = get_type_hints(kind, include_extras=True), {field.name: field for field in fields(kind)}
     parameters = [_parameter(name, get_args(hints[name])[0], option, defaults[name]) for name, option in described(kind).items()]
 
@@ -44,7 +44,7 @@ def _parameter(name: str, hint: Any, option: Option, field: Any) -> inspect.Para
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """Say, where a run is interrupted, how to go on with it."""
+    """If the user interrupts the run, print how to resume it and exit."""
     try:
         yield
     except KeyboardInterrupt:
@@ -53,7 +53,7 @@ def resumable() -> Iterator[None]:
 
 
 def run_study(options: Options) -> None:
-    """Load, run, and print the record, as a table or as one line of JSON."""
+    """Load the data, run the study, and print its record as a table or as one line of JSON."""
     with resumable():
         study = options.study()
         from mixbin.progress import spinner
@@ -68,7 +68,7 @@ def run_study(options: Options) -> None:
 
 
 def _tell(options: Options, study: Any, done: Any) -> None:
-    """Print all of a record or, if somebody has changed the file it comes from, nothing."""
+    """Print the whole record. If it comes from a file that somebody has damaged, print nothing of it and raise an error."""
     from rich.errors import ConsoleError
 
     from mixbin._files import foreign

@@ -1,4 +1,4 @@
-"""Which rows of a training set to keep (docs/maths.md, "Data distillation")."""
+"""Choose which rows of a training set to keep (docs/maths.md, "Data distillation")."""
 
 from mixbin.problems.distillation.published import PublishedGradient
 from mixbin.problems.distillation.ridge import RidgeDistillation

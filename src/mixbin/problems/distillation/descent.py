@@ -1,8 +1,9 @@
-"""Many exchanges one after the other, without a fit in between.
+"""Make many exchanges one after the other, without fitting the model in between.
 
-Among some rows everything an exchange needs and everything it changes is known from G = A P A', B = A P H P A', residuals and
-slopes (see ``expansion``): an exchange is a rank-two update of these small matrices. Rows come to such a block from a larger
-pool, where J's gradient promises most; between blocks the expansion itself is updated.
+The search works on one block of rows A at a time. G = A P A', B = A P H P A', the residuals and the slopes (see ``expansion``)
+hold everything that an exchange within the block needs or changes, so making an exchange is a rank-two update of these small
+matrices. Each block takes the rows of a larger pool for which the gradient of J promises most. After each block the expansion
+itself is updated.
 """
 
 import numpy as np
@@ -15,17 +16,18 @@ from mixbin.problems.distillation.expansion import Expansion, RowTerms
 from mixbin.problems.work import OutOfWork, Work
 
 ROWS_IN_BLOCK = 128
-"""Rows of each kind in a block."""
+"""A block holds at most this many selected rows and at most this many rows that are not selected."""
 WIDE = 8
-"""Where the most promising rows have little left, half of a block is drawn from so many times as many."""
+"""After a block with few exchanges, half of the next block is drawn from the WIDE * ROWS_IN_BLOCK most promising rows."""
 LITTLE, PATIENCE = 8, 4
-"""A block with so few exchanges has little left; after so many of these in a row the pool has."""
+"""A block with at most LITTLE exchanges counts as exhausted; after PATIENCE such blocks in a row the search in the pool ends."""
 SIDE = 32
-"""Exchanges are first looked for among so many rows of each kind, those that promise most alone."""
+"""The next exchange is first looked for between the SIDE most promising rows of each kind, and between all rows of the block only
+if none of those exchanges lowers J."""
 
 
 class ExchangeBlock:
-    """Some rows and what an exchange between two of them changes."""
+    """A block of rows, with the matrices that give the change of J by every exchange between two of its rows."""
 
     def __init__(self, rows: RowTerms, chosen: NDArray[np.bool_], H: Floats, weight: float, work: Work) -> None:
         k, n = rows.a.shape
@@ -37,7 +39,10 @@ class ExchangeBlock:
         self._product, self._work = np.empty_like(self.G), work
 
     def descend(self, least: float, most: int) -> int:
-        """Make the best exchange as long as it lowers J by more than ``least``, at most ``most`` times; the number made."""
+        """Make the best exchange, again and again, while it lowers J by more than ``least``; stop after ``most`` exchanges.
+
+        Returns the number of exchanges made.
+        """
         for count in range(most):
             try:
                 off, on = np.flatnonzero(self.chosen), np.flatnonzero(~self.chosen)
@@ -52,7 +57,7 @@ class ExchangeBlock:
         return most
 
     def _promising(self, rows: Indices) -> Indices:
-        """The rows with the lowest change of J when each is taken out or put in alone."""
+        """The SIDE rows that lower J most when each is taken out or put in alone (the rank-one case of ``expansion``)."""
         if rows.size <= SIDE:
             return rows
         self._work.add(rows.size * (4 + 4 * self.residual.shape[1]))
@@ -66,18 +71,18 @@ class ExchangeBlock:
         return ExchangeTerms(self.G.diagonal()[rows], self.B.diagonal()[rows], self.residual[rows], self.slope[rows])
 
     def _best(self, off: Indices, on: Indices) -> tuple[float, int, int, Floats]:
-        """The best exchange between these rows: the change of J, the rows, and C."""
+        """The best exchange of a row of ``off`` for one of ``on``: the change of J, the two rows, and C of ``expansion``."""
         self._work.add(pair_work(off.size * on.size, self.residual.shape[1]))
         ends = ExchangeTerms(*(x[:, None] for x in self._ends(off)))
         pairs = (off[:, None], on)
         change, C_off, C_on = pair_changes(ends, self._ends(on), self.G[pairs], self.B[pairs], self.weight)
-        # Rows that nothing tells apart make entries of P overflow: what comes of them is no number and no improvement.
+        # If only a tiny alpha tells rows apart, P overflows and the change is inf or NaN. Such an exchange must not win.
         change = np.where(np.isfinite(change), change, np.inf)
         i, j = divmod(int(np.argmin(change)), on.size)
         return float(change[i, j]), int(off[i]), int(on[j]), np.stack([C_off[i, j], C_on[i, j]])
 
     def _exchange(self, pair: list[int], C: Floats) -> None:
-        """Update everything by the exchange of two rows: P loses P A' E A P, the coefficients gain P A' C."""
+        """Update G, B, the residuals and the slopes for an exchange: P loses P A' E A P and the coefficients gain P A' C."""
         k, e = self.residual.shape
         self._work.add(6 * k * k + 8 * k + 6 * k * e)
         F, T = self.G[:, pair], self.B[:, pair]
@@ -93,24 +98,24 @@ class ExchangeBlock:
 def descend(
     at: Expansion, pool: Floats, chosen: NDArray[np.bool_], weight: float, most: int, work: Work, first: Indices | None = None
 ) -> NDArray[np.bool_]:
-    """Which rows of the pool are chosen after exchanges within it that each lower J.
+    """Make exchanges within the pool that each lower J, and return which of its rows are selected afterwards.
 
     Parameters
     ----------
     at : Expansion
-        At the present selection.
+        The expansion of J at the current selection.
     pool : array of shape (rows, d + e)
         Candidate rows, relative to the expansion's origin.
     chosen : bool array of shape (rows,)
-        Those of them that are selected now.
+        Which rows of the pool are selected now.
     weight : float
         1/m.
     most : int
         The largest number of exchanges.
     work : Work
-        Counts; the exchanges made so far are returned when it is used up.
+        Counts the multiply-adds. When it is used up, the exchanges made so far are returned.
     first : index array, optional
-        The rows of the pool in the first block; without it those that promise most.
+        The rows of the pool that form the first block; by default those that promise most.
     """
     chosen = chosen.copy()
     rng = np.random.default_rng(0)
@@ -143,12 +148,12 @@ def descend(
 
 
 def _kinds(chosen: NDArray[np.bool_], promise: Floats) -> list[tuple[Indices, Floats]]:
-    """The rows to take out and the rows to put in, each with what taking the row promises to change."""
+    """The selected rows and the others, each with the first-order change of J when a row of that kind is flipped."""
     return [(np.flatnonzero(chosen), -promise), (np.flatnonzero(~chosen), promise)]
 
 
 def _some(rows: Indices, score: Floats, rng: np.random.Generator | None) -> Indices:
-    """A block's rows: those with the lowest score, or half of them drawn from those that follow."""
+    """The rows of one kind for a block: those with the lowest score or, given ``rng``, half of them and random others."""
     if rows.size <= ROWS_IN_BLOCK:
         return rows
     if rng is None:
@@ -160,5 +165,5 @@ def _some(rows: Indices, score: Floats, rng: np.random.Generator | None) -> Indi
 
 
 def lowest(rows: Indices, score: Floats, count: int) -> Indices:
-    """At most so many of the rows, those with the lowest score."""
+    """The ``count`` rows with the lowest score, or all rows if there are fewer."""
     return rows if rows.size <= count else np.asarray(rows[np.argpartition(score[rows], count)[:count]])

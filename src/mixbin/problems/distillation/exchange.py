@@ -1,7 +1,7 @@
-"""J after an exchange of two rows, exactly and for many pairs at once.
+"""Compute J after an exchange of two rows, exactly and for many pairs at once.
 
-Of ``expansion``'s changes this is the case of two rows with the weights D = diag(-1/m, 1/m), written out. Each term needs of a
-row only its image under P and under P H P, so all pairs of some rows cost two thin products.
+This writes out the formulas of ``expansion`` for two rows with the weights D = diag(-1/m, 1/m). A row enters only through its
+images under P and under P H P, so two thin matrix products give the terms of all pairs.
 """
 
 from typing import NamedTuple
@@ -16,7 +16,7 @@ Indices = NDArray[np.intp]
 
 
 class ExchangeTerms(NamedTuple):
-    """What an exchange needs of one of its rows; arrays that broadcast against the other row's."""
+    """What an exchange needs to know about one of its two rows. The arrays broadcast against those of the other row."""
 
     leverage: Floats  # a' P a
     bend: Floats  # a' P H P a
@@ -25,12 +25,12 @@ class ExchangeTerms(NamedTuple):
 
 
 def pair_work(pairs: int, targets: int) -> int:
-    """The multiply-adds of ``pair_changes`` for so many pairs of rows."""
+    """The multiply-adds that ``pair_changes`` needs for this number of pairs and of targets."""
     return pairs * (7 + 11 * targets)
 
 
 def exchange_terms(rows: RowTerms, P_a_H: Floats) -> ExchangeTerms:
-    """The ends that some rows are."""
+    """The terms of these rows for exchanges; ``P_a_H`` holds a' P H, one line per row."""
     leverage, bend = np.einsum("nd,nd->n", rows.a, rows.P_a), np.einsum("nd,nd->n", P_a_H, rows.P_a)
     return ExchangeTerms(leverage, bend, rows.residual, rows.slope)
 
@@ -40,9 +40,11 @@ def pair_changes(
 ) -> tuple[Floats, Floats, Floats]:
     """The change of J when ``off`` loses ``weight`` and ``on`` gains it, and the two rows of C.
 
-    ``between`` and ``bend_between`` are the entries of G and B for the two rows. An empty row has G and R of zero, so C of zero.
+    ``between`` and ``bend_between`` are the entries of G and B for the two rows. An empty row, which stands for no row at all,
+    has zeros in G and R; its row of C is therefore zero and it changes nothing.
     """
     keep, into, cross = 1.0 - weight * off.leverage, 1.0 + weight * on.leverage, weight * between
+    # The 2 x 2 matrix D^-1 + G inverted by hand. Its determinant is -(keep * into + cross^2) / weight^2.
     factor = (weight / (keep * into + cross * cross))[..., None]
     C_off = factor * (cross[..., None] * on.residual - into[..., None] * off.residual)
     C_on = factor * (keep[..., None] * on.residual + cross[..., None] * off.residual)
@@ -64,7 +66,7 @@ def exchange_changes(off: RowTerms, on: RowTerms, i: Indices, j: Indices, H: Flo
 
 
 def _pairwise(left: Floats, right: Floats, i: Indices, j: Indices) -> Floats:
-    """<left[i], right[j]> for each pair; all products at once where most of them are asked for."""
+    """<left[i], right[j]> for each pair. If a quarter of all products or more is wanted, one matrix product gives them all."""
     if i.size * 4 >= len(left) * len(right):
         return np.asarray((left @ right.T)[i, j])
     return np.asarray(np.einsum("nd,nd->n", left[i], right[j]))

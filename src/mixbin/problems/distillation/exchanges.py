@@ -1,6 +1,7 @@
-"""The search for exchanges of a selected row for another that lower J: which rows it looks at, and when it ends.
+"""Search for exchanges of a selected row for another that lower J: which rows the search looks at, and when it ends.
 
-What an exchange changes is in ``exchange``, many exchanges one after the other in ``descent``, all exchanges in ``scan``.
+``exchange`` computes what one exchange changes, ``descent`` makes many exchanges one after the other, and ``scan`` looks through
+all of them.
 """
 
 from typing import Any, Protocol
@@ -19,18 +20,18 @@ from mixbin.problems.work import OutOfWork, Work
 from mixbin.sets import Budget
 
 MOST_PAIRS = 10**9
-"""More exchanges than this are not all looked through: proving that none is left would take far longer than all before it."""
+"""If there are more exchanges than this, skip the full scan: proving that none is left would take far longer than the search."""
 FEW = 50
-"""If the search among promising rows made at most this many exchanges, all exchanges are looked through."""
+"""If the search among the most promising rows made at most this many exchanges, run the full scan."""
 EXCHANGES = 500
-"""Exchanges made in one call: a run can be stopped, shown and kept in between."""
+"""One call makes about this many exchanges at most, so that the run can stop, report and write a checkpoint between calls."""
 
 UNDISTINGUISHED = np.errstate(over="ignore", invalid="ignore")
-"""Where nothing but a tiny alpha tells rows apart, exchanges overflow; such an exchange is never made."""
+"""If only a tiny alpha tells rows apart, the change by an exchange overflows. No warning is needed: it is never made."""
 
 
 class ExpandedProblem(Protocol):
-    """What the search asks of a problem."""
+    """What the search needs from a problem."""
 
     theta_set: Budget
 
@@ -42,7 +43,7 @@ class ExpandedProblem(Protocol):
         """J and its gradient."""
 
     def expansion(self, theta: ArrayLike, lam: ArrayLike, work: Work | None = None) -> Expansion:
-        """J around a selection; the multiply-adds go to ``work``."""
+        """J around a selection; ``work`` counts the multiply-adds."""
 
     def evaluation_work(self, theta: Floats) -> int:
         """The multiply-adds of one evaluation with gradient."""
@@ -52,7 +53,7 @@ class ExpandedProblem(Protocol):
 
 
 class ExchangeSearch:
-    """Exchanges of rows around the selections of a problem."""
+    """The search for exchanges of rows that lower J of a problem."""
 
     def __init__(self, problem: ExpandedProblem) -> None:
         self.problem, self.rows, self.theta_set = problem, problem.rows, problem.theta_set
@@ -68,7 +69,7 @@ class ExchangeSearch:
     def best_move(self, theta: Floats, lam: Floats) -> tuple[int, int, float] | None:
         """The best of all exchanges (see ``scan``): the row to take out, the row to put in, and J afterwards.
 
-        None for rows in blocks, where that would take many passes.
+        None if the rows are stored in blocks: looking through all exchanges would take many passes over the blocks.
         """
         at, chosen = self.problem.expansion(theta, lam), theta > 0.5
         if chosen.all():
@@ -80,12 +81,13 @@ class ExchangeSearch:
 
     @UNDISTINGUISHED
     def improve(self, theta: Floats, lam: Floats, max_cost: float = np.inf) -> Improved:
-        """A selection reached by exchanges that each lower J; once none is left, that is known of all exchanges.
+        """Make exchanges that each lower J, and return the selection reached.
 
-        First exchanges among the rows that promise most (see ``descent``); once these are few, anywhere (see ``scan``), unless
-        there are more than a thousand million: then the search ends where it finds no more. Rows in blocks cannot be reached at
-        random: the search stays among the rows that promise most, which are fetched, and knows of the exchanges between these.
-        ``cost`` counts the multiply-adds of all that; the search stops before it exceeds ``max_cost``.
+        The search first looks among the rows that promise most (see ``descent``). Once it finds few exchanges among them, it
+        looks through all exchanges (see ``scan``) and can then prove that none is left. With more than 10**9 exchanges it skips
+        the scan and proves nothing. Rows that are stored in blocks allow no random access: the search fetches the rows that
+        promise most and stays among them, and ``tried`` then counts the exchanges between these. ``cost`` counts the
+        multiply-adds of the whole search, which stops before it exceeds ``max_cost``.
         """
         work, chosen = Work(self.problem.evaluation_work(theta), max_cost), theta > 0.5
         try:
@@ -95,7 +97,7 @@ class ExchangeSearch:
         return found._replace(cost=work.cost)
 
     def _searched(self, theta: Floats, lam: Floats, chosen: NDArray[np.bool_], work: Work) -> Improved:
-        """The search itself; ``chosen`` is kept up to date, for when OutOfWork ends it."""
+        """The search itself. It updates ``chosen`` in place, so that the exchanges made survive when OutOfWork ends it."""
         work.add(work.unit)
         grad = self.problem.evaluate(theta, lam).grad_theta
         assert grad is not None
@@ -127,7 +129,7 @@ class ExchangeSearch:
         return Improved(chosen, 0 if np.isnan(best_change) else self.theta_set.n_moves(chosen), best_change)
 
     def _changes(self, at: Expansion, off: Indices, on: Indices) -> Floats:
-        """The change of J by each exchange."""
+        """The change of J by each exchange. Each row is fetched once, however many exchanges it takes part in."""
         terms = []
         for side in (off, on):
             rows, place = np.unique(side[side >= 0], return_inverse=True)

@@ -1,4 +1,4 @@
-"""J around one selection, exactly: what taking rows out and putting rows in does to the closed form.
+"""Expand J around one selection, exactly: how the closed form changes when rows are taken out or put in.
 
 The equations are those of docs/maths.md, "Exchanges of rows".
 
@@ -20,7 +20,7 @@ from mixbin.problems.work import Work
 
 
 class RowTerms(NamedTuple):
-    """What the changes of J need of some rows."""
+    """What a change of J needs to know about the rows that gain or lose weight."""
 
     a: Floats  # (rows, d + 1): relative to the expansion's origin, with a 1 appended
     P_a: Floats  # (rows, d + 1)
@@ -29,7 +29,7 @@ class RowTerms(NamedTuple):
 
 
 class Expansion(NamedTuple):
-    """J in the coefficients of one selection."""
+    """J as a quadratic function of the coefficients, around those of one selection."""
 
     origin: Floats  # (d + e,): the point that rows are relative to
     coef: Floats  # (d + 1, e): the intercept last
@@ -39,7 +39,7 @@ class Expansion(NamedTuple):
     grad: Floats  # (d + 1, e): its gradient
 
     def terms(self, zhat: Floats, *, none: bool = False, work: Work | None = None) -> RowTerms:
-        """The terms of rows z - origin; ``none`` appends an empty row, which changes nothing."""
+        """The terms of the rows ``zhat`` = z - origin; with ``none`` an empty row is appended, which stands for no row at all."""
         d = len(self.P) - 1
         if work is not None:
             work.add(len(zhat) * (d + 1) * (d + 1 + 2 * self.coef.shape[1]))
@@ -52,10 +52,10 @@ class Expansion(NamedTuple):
         return RowTerms(a, P_a, residual, P_a @ self.grad)
 
     def changed(self, rows: RowTerms, gains: Floats, work: Work | None = None) -> "Expansion":
-        """The expansion after these rows have gained these weights."""
+        """The expansion after each of these rows has gained its weight, which is negative for a row taken out."""
         if work is not None:
             (k, n), e = rows.a.shape, self.coef.shape[1]
-            # The matrix, its factor, the solve, and the products with step, H and P.
+            # In this order: the matrix, its factor, the solve, and the products for step, bend and P.
             work.add(k * k * n + k**3 // 3 + k * k * (n + e) + k * n * e + n * n * e + k * n * n)
         inner = rows.a @ rows.P_a.T + np.diag(1.0 / gains)
         solved = np.linalg.solve(inner, np.hstack([rows.residual, rows.P_a]))
@@ -63,4 +63,5 @@ class Expansion(NamedTuple):
         bend = self.H @ step
         P = self.P - rows.P_a.T @ solved[:, self.coef.shape[1] :]
         value = self.value + float(np.vdot(self.grad, step) + 0.5 * np.vdot(step, bend))
+        # Rounding leaves P slightly asymmetric, which many updates in a row would amplify.
         return self._replace(coef=self.coef + step, value=value, P=0.5 * (P + P.T), grad=self.grad + bend)

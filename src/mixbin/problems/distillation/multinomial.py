@@ -1,8 +1,8 @@
-"""Multinomial logistic regression with weighted rows: Newton's method, its linear systems by preconditioned conjugate gradients.
+"""Train a multinomial logistic regression on weighted rows by Newton's method with preconditioned conjugate gradients.
 
 The model B of shape (K, q) minimises f(B) = 1/m sum_i v_i (log sum_k exp(B_k z_i) - B_{y_i} z_i) + alpha/2 |B|^2. With p_i the
-class probabilities at row i, its Hessian applied to D is 1/m sum_i v_i (diag p_i - p_i p_i') D z_i z_i' + alpha D: two thin
-products over the rows, and never a matrix of K q columns.
+class probabilities at row i, the Hessian applied to D is 1/m sum_i v_i (diag p_i - p_i p_i') D z_i z_i' + alpha D. That takes two
+thin products over the rows; the Hessian itself, with its K q columns, is never formed.
 """
 
 from collections.abc import Callable
@@ -18,15 +18,16 @@ from mixbin.errors import DivergedError
 Codes = NDArray[np.intp]
 
 MOST_STEPS = 60
-"""Newton steps, at most; each takes as many products as its linear system needs."""
+"""Training gives up after this many Newton steps."""
 MOST_PRODUCTS = 1_000
-"""Conjugate gradient steps per linear system, at most."""
+"""A linear system is left as it is after this many conjugate gradient steps, each a product with the Hessian."""
 FORCING = 0.1
-"""A Newton system is solved to this share of the gradient, and more exactly the nearer the end."""
+"""A Newton system is solved to at most this share of the gradient, and more exactly as the gradient falls."""
 TOL = 1e-9
-"""The model is trained when no entry of the gradient is above this, relative to the scale of what it is summed from."""
+"""The model counts as trained when no entry of the gradient exceeds this share of the scale of the terms that it sums."""
 SUFFICIENT, NEGLIGIBLE_FALL = 1e-4, 1e-13
-"""Armijo's test, and the promised fall, relative to f, below which it only sees rounding."""
+"""Armijo's test accepts a step if f falls by at least SUFFICIENT of what the slope promises. If the slope promises less than
+NEGLIGIBLE_FALL of f, the test would only compare rounding errors and is skipped."""
 
 
 class Trained(NamedTuple):
@@ -34,10 +35,10 @@ class Trained(NamedTuple):
 
     B: Floats
     P: Floats
-    """Class probabilities of the rows with weight, (rows, K)."""
+    """The class probabilities of the rows with weight, of shape (rows, K)."""
     steps: int
     residual: float
-    """The largest entry of the gradient, relative to its scale."""
+    """The largest entry of the gradient, as a share of ``Multinomial.scale``."""
 
 
 class Multinomial:
@@ -61,9 +62,9 @@ class Multinomial:
         return np.asarray(miss.T @ self.Z + self.alpha * B)
 
     def solve(self, P: Floats, rhs: Floats, start: Floats | None, share: float) -> Floats:
-        """H^-1 rhs with the Hessian at these probabilities, to ``share`` of rhs, by conjugate gradients.
+        """Solve H x = rhs by conjugate gradients to ``share`` of rhs, where H is the Hessian at these class probabilities.
 
-        The preconditioner is one block for all classes, with (diag p - p p') replaced by its mean diagonal.
+        The preconditioner has the same block for every class: in H, (diag p - p p') is replaced by the mean of its diagonal.
         """
         weighted = P * self.weights[:, None]
 
@@ -85,7 +86,7 @@ class Multinomial:
         return conjugate_gradients(product, lambda R: np.asarray(cho_solve(factor, R.T, check_finite=False).T), rhs, start, share)
 
     def train(self, B: Floats) -> Trained:
-        """Newton's method from ``B`` until no entry of the gradient is above TOL of its scale, or rounding ends it."""
+        """Run Newton's method from ``B`` until no entry of the gradient exceeds TOL times its scale, or for MOST_STEPS steps."""
         value, P = self.value(B)
         g = self.gradient(B, P)
         residual = float(np.abs(g).max()) / self.scale
@@ -96,7 +97,7 @@ class Multinomial:
             D = -self.solve(P, g, None, share)
             slope, t = float(np.vdot(g, D)), 1.0
             there, P_there = self.value(B + D)
-            # Near the end the fall is below the rounding of f: then the step is right as it is.
+            # Near the minimum f falls by less than its rounding error. The full Newton step is then taken without the test.
             while there > value + SUFFICIENT * t * slope and -t * slope > NEGLIGIBLE_FALL * abs(value):
                 t *= 0.5
                 there, P_there = self.value(B + t * D)
@@ -108,6 +109,7 @@ class Multinomial:
 
 def losses(scores: Floats, y: Codes) -> tuple[Floats, Floats]:
     """The cross entropy of each row and its class probabilities; ``scores`` is overwritten."""
+    # Without the maximum the largest exponent of each row is 0, so exp cannot overflow.
     scores -= scores.max(axis=1, keepdims=True)
     own = scores[np.arange(len(y)), y].copy()
     P = np.exp(scores, out=scores)
@@ -123,7 +125,7 @@ def conjugate_gradients(
     start: Floats | None,
     share: float,
 ) -> Floats:
-    """x with |H x - rhs| <= share |rhs| in the norm of the preconditioner."""
+    """Find x with |H x - rhs| <= share |rhs| in the norm of the preconditioner, in at most MOST_PRODUCTS steps."""
     x = np.zeros_like(rhs) if start is None else start.copy()
     r = rhs.copy() if start is None else rhs - product(x)
     s = precondition(r)
@@ -135,7 +137,7 @@ def conjugate_gradients(
             break
         Hd = product(d)
         curvature = float(np.vdot(d, Hd))
-        if not curvature > 0:  # the system is solved as far as float64 can tell
+        if not curvature > 0:  # rounding hides the curvature: float64 cannot solve the system any further
             break
         a = rs / curvature
         x += a * d

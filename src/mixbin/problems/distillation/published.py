@@ -1,9 +1,9 @@
-"""The published upper level of data distillation, to compare with: sampled coordinates and a fixed step.
+"""The upper level of data distillation as published, for comparison: sampled coordinates and a fixed step.
 
 See docs/maths.md, "The published step".
 
-Per step the published algorithm takes the first term of the gradient on a few random coordinates, without its factor 1/m, and the
-second term on all of them. The value is exact. Its fixed step is ``ProjectedGradient(step_size=...)``.
+In each step the published algorithm computes the first term of the gradient on a few random coordinates only, without its factor
+1/m, and the second term on all coordinates. The value is exact. ``ProjectedGradient(step_size=...)`` makes the fixed step.
 """
 
 from typing import Any
@@ -21,11 +21,12 @@ class PublishedGradient:
     Parameters
     ----------
     problem : RidgeDistillation
-        With a fixed alpha, as published.
+        The problem to evaluate. Its alpha must be fixed, as in the published experiments.
     batch : int, default 600
-        Coordinates per step.
+        How many coordinates get the first term of the gradient in each step.
     seed : int, default 0
-        Draws them; which draw it is goes from step to step in the warm state, so that an evaluation stays a pure function.
+        Draws the coordinates. The warm state carries the number of the draw from step to step, so that an evaluation stays a
+        pure function.
     """
 
     def __init__(self, problem: RidgeDistillation, batch: int = 600, seed: int = 0) -> None:
@@ -52,5 +53,5 @@ class PublishedGradient:
         return Evaluation(value.value, grad, np.empty(0), after, value.info)
 
     def fingerprint(self) -> str:
-        """That of the problem, with the settings of the sample."""
+        """The fingerprint of the problem, together with ``batch`` and ``seed``."""
         return f"PublishedGradient {self.batch} {self.seed} {self.problem.fingerprint()}"

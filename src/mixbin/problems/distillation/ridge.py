@@ -1,10 +1,11 @@
-"""Which rows to train a ridge regression on: J(v, s), its exact gradient and the model itself.
+"""Choose which rows to train a ridge regression on: J(v, s), its exact gradient and the model itself.
 
 The equations are those of docs/maths.md, "Closed form of the ridge regression" and docs/maths.md, "Gradient of the validation
 loss".
 
-Throughout, z = (x, y) is a row with its targets appended. With K = [-W, I] the model misses K (z - zbar) at a row z, so one Gram
-matrix of the z's gives both covariances of the closed form, and the validation set enters only through its mean and its R factor.
+Throughout, z = (x, y) is a row with its targets appended. With K = [-W, I], the targets of a row z exceed its predictions by
+K (z - zbar). So one Gram matrix of the z's gives both covariances of the closed form, and the validation set enters only through
+its mean and the R factor of its QR decomposition.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,17 +32,17 @@ from mixbin.sets import Budget
 from mixbin.sets.budget import resolve_budget
 
 DEFAULT_ALPHA_RANGE = (1e-6, 1e2)
-"""The range of alpha that None stands for, in units of the mean variance of the columns of X."""
+"""``alpha=None`` means this range times the mean variance of the columns of X."""
 LARGEST_SQUARE = 1e120
-"""Gradients are products of squares of columns, and are squared once more by solvers."""
+"""Columns whose squares exceed this are refused: gradients multiply such squares, and solvers square the gradients."""
 LARGEST_WEIGHT = 1e100
-"""Weights are at most 1; far beyond, their sums overflow."""
+"""Larger weights are refused because their sums could overflow; the weights of a budget are at most 1."""
 FIT_ROUNDING = 1e-10
-"""The lower bound allows for rounding of this share of the targets' size."""
+"""The lower bound is lowered by this share of the norm of the targets, so that rounding cannot make it too high."""
 
 
 class _Weighted(NamedTuple):
-    """What the closed form needs of the weighted rows."""
+    """What the closed form needs to know about the weighted rows."""
 
     total: float  # sum v
     rows: int  # rows with v > 0
@@ -73,7 +74,7 @@ class RidgeDistillation:
         a Dask collection, such as X of a ``ParquetFolder``, stay with the workers in blocks: in memory if they fit, else they are
         read again in every pass.
     y : array of shape (m,) or (m, e)
-        One target or several. If X is a Dask collection, y must be one with the same blocks.
+        One target or several. If X is a Dask collection, y must be a Dask collection with the same blocks.
     X_val : array, sparse matrix, Dask array or Dask dataframe of shape (n, d)
         The validation rows.
     y_val : array of shape (n,) or (n, e)
@@ -101,8 +102,8 @@ class RidgeDistillation:
 
     Notes
     -----
-    For rows in blocks a value is one pass over the blocks with weight, and a gradient a second pass. Exchanges are searched among
-    the rows that promise most, which are fetched, and the certificate speaks of these.
+    If the rows are stored in blocks, a value takes one pass over the blocks that have weight, and a gradient takes a second pass.
+    The search for exchanges fetches the rows that promise most and stays among them, and the certificate covers only these.
 
     Examples
     --------
@@ -115,7 +116,7 @@ class RidgeDistillation:
     """
 
     preferred_settings: Mapping[str, int] = MappingProxyType({"inner_steps": 5})
-    """Few steps per eps: polish with the search for exchanges makes up for the rest (benchmarks/blog.py)."""
+    """Few steps per eps are enough, because the search for exchanges in polish makes up for the rest (benchmarks/blog.py)."""
 
     def __init__(
         self,
@@ -141,8 +142,8 @@ class RidgeDistillation:
             if not check.is_finite(spread) or spread.max() > LARGEST_SQUARE:
                 must = f"squares that fit in float64, with room for their products ({LARGEST_SQUARE:g})"
                 raise InvalidInput(f"{names} must have {must}, got columns that overflow; rescale them")
-        # Moves are evaluated at the point that was evaluated last, and lam is often changed alone: moments and fit are kept.
-        # Weights are recognised by a hash: a copy of them is a large part of what a large problem needs here.
+        # Moves are evaluated at the point that was evaluated last, and often only lam changes: so the last moments and the last
+        # fit are kept. A hash of the weights recognises them, because a copy would add much to the memory of a large problem.
         self._moments: tuple[str, _Weighted] | None = None
         self._last: tuple[float, _Fit] | None = None
         self.alpha = _default_range(self._rows.variances[: self.n_features]) if fixed_or_range is None else fixed_or_range
@@ -169,12 +170,12 @@ class RidgeDistillation:
     def best_move(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[int, int, float] | None:
         """The best of all exchanges (see ``scan``): the row to take out, the row to put in, and J afterwards.
 
-        None for rows in blocks, where that would take many passes.
+        None if the rows are stored in blocks: looking through all exchanges would take many passes over the blocks.
         """
         return ExchangeSearch(self).best_move(theta, lam)
 
     def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None, max_cost: float = np.inf) -> Improved:
-        """A selection reached by exchanges that each lower J, worth at most ``max_cost`` evaluations (see ``exchanges``)."""
+        """Make exchanges that each lower J; the search costs at most ``max_cost`` evaluations (see ``exchanges``)."""
         return ExchangeSearch(self).improve(theta, lam, max_cost)
 
     @property
@@ -183,15 +184,16 @@ class RidgeDistillation:
         return self._rows
 
     def lower_bound(self, theta: Floats, lam: Floats) -> float:
-        """The least value of the upper level over all linear models with intercept, whatever the rows and alpha."""
+        """The lowest validation loss of any linear model with intercept: no choice of rows and no alpha can fall below it."""
         return self._least_value
 
     @cached_property
     def _least_value(self) -> float:
         """Half the squared norm of the part of the targets that no combination of the columns reaches.
 
-        The columns of X come first in the triangular factor, so that part is its last block. For few validation rows R is not
-        triangular. Rounding may make the norm too large by a share of the targets', which is taken off.
+        In the triangular factor the columns of X come before the targets, so the part that X cannot reach is the last diagonal
+        block. R is factored once more because it is not triangular if there are few validation rows. Rounding may make the norm
+        too large by FIT_ROUNDING of the norm of the targets, which is therefore subtracted.
         """
         d = self.n_features
         triangle = np.asarray(np.linalg.qr(self._R, mode="r"))
@@ -199,19 +201,19 @@ class RidgeDistillation:
         return 0.5 * max(unreached - FIT_ROUNDING * float(np.linalg.norm(self._R[:, d:])), 0.0) ** 2
 
     def evaluation_work(self, theta: Floats) -> int:
-        """The multiply-adds of one evaluation with gradient: the fit, residuals, and what the gradient needs of all rows."""
+        """The multiply-adds of one evaluation with gradient: the fit, the adjoint, and two products with all rows."""
         d, columns = self.n_features, int(self._R.shape[1])
         e = columns - d
         adjoint = len(self._R) * (columns + d) * e + d * d * e
         return self.fit_work(theta) + adjoint + self._rows.image_work(2 * e) + self._rows.n_rows * e
 
     def fit_work(self, theta: NDArray[Any]) -> int:
-        """The multiply-adds of one fit: moments and closed form."""
+        """The multiply-adds of one fit: the moments of the weighted rows and the closed form."""
         d, columns = self.n_features, int(self._R.shape[1])
         return self._rows.moment_work(theta) + d * d * d // 6 + d * d * (columns - d)
 
     def expansion(self, theta: ArrayLike, lam: ArrayLike, work: Work | None = None) -> Expansion:
-        """What exchanges need to know of the current selection, in coordinates centred on its weighted mean."""
+        """J around the selection ``theta``, which exchanges are computed from, in coordinates centred on its weighted mean."""
         d, rows, columns = self.n_features, *self._R.shape
         if work is not None:
             # Besides the fit: its inverse, the Hessian, residuals and gradient.
@@ -282,7 +284,8 @@ class RidgeDistillation:
         M = S[:d, :d].copy()
         M[np.diag_indices(d)] += alpha
         try:
-            # NumPy's Cholesky, not SciPy's: each brings its own BLAS threads, which spin and slow down the other's products.
+            # NumPy's Cholesky, not SciPy's: each library has its own BLAS threads, which keep spinning and slow down the other's
+            # products.
             factor = (np.linalg.cholesky(M).T, False)
         except np.linalg.LinAlgError:
             raise DivergedError(
@@ -304,13 +307,13 @@ class RidgeDistillation:
         return np.einsum("ij,ij->j", missed_rows, a_rows), -missed_mean @ missed_rows / fit.total
 
     def _adjoint(self, fit: _Fit, missed: Floats, missed_mean: Floats) -> Floats:
-        """A, with a column of zeros for each target."""
+        """The adjoint A of docs/maths.md, "Gradient of the validation loss", with a column of zeros for each target."""
         d, e = self.n_features, len(fit.K)
         gamma = -missed.T @ self._R[:, :d] - np.outer(missed_mean, self._val_mean[:d] - fit.mean[:d])
         return np.hstack([cho_solve(fit.factor, gamma.T, check_finite=False).T, np.zeros((e, e))])
 
     def _gradients(self, fit: _Fit, missed: Floats, missed_mean: Floats) -> tuple[Floats, Floats]:
-        """dJ/dv in all coordinates at once, and dJ/dalpha = -<A, W>."""
+        """dJ/dv for all rows at once, and dJ/dalpha = -<A, W>."""
         A, d = self._adjoint(fit, missed, missed_mean), self.n_features
         grad_theta = self._rows.gradient(fit.K, A, missed_mean / fit.total, fit.mean)
         grad_lam = np.asarray(np.vdot(A[:, :d], fit.K[:, :d])) if self.lam_set.size else np.empty(0)

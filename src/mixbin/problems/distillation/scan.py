@@ -1,8 +1,9 @@
-"""All exchanges looked through, exactly, though few of them are evaluated.
+"""Look through all exchanges, exactly, but evaluate only few of them.
 
-Of two rows together their exchange needs a_i' P a_j, at most the root of their leverages (Cauchy-Schwarz), and a second-order
-term that is at least what two vectors of known lengths leave (see ``expansion``). What remains is a few numbers per row: a pair
-whose bound is not below the best change so far is passed over.
+The change by an exchange (see ``expansion``) depends on the two rows together through two quantities only. a_i' P a_j is at most
+the root of the product of their leverages (Cauchy-Schwarz). The second-order term is at least the value that follows from the
+lengths of two vectors (reverse triangle inequality). So a few numbers per row give a lower bound for every pair, and a pair whose
+bound is not below the best change so far need not be evaluated.
 """
 
 from collections.abc import Iterator
@@ -20,27 +21,29 @@ from mixbin.problems.distillation.expansion import Expansion, RowTerms
 from mixbin.problems.work import OutOfWork, Work
 
 FIRST_SIDE = 128
-"""The exchanges between so many promising rows of each kind are evaluated at once, to have something to compare with."""
+"""The exchanges with this many of the most promising rows are evaluated first, so that the bounds have a low change to beat."""
 BLOCK_ROWS = 32
-"""Rows to take out that are bounded together first."""
+"""Rows to take out are bounded together in blocks of this many rows."""
 LARGE_BLOCK = 8
-"""Such blocks that are bounded together before."""
+"""Before each block is bounded by itself, one coarser bound covers this many consecutive blocks."""
 BLOCK_PAIRS, SPLIT = 2**14, 4
-"""Pairs that are bounded one by one and evaluated; blocks with more are split into so many parts before."""
+"""If the bound of a block leaves at most BLOCK_PAIRS pairs, each pair is bounded by itself and the pairs left are evaluated. If
+the bound leaves more, the block is first split into SPLIT parts."""
 LEVERAGE_MARGIN = 1e-9
-"""A row whose leverage comes this close to 1 cannot be taken out alone."""
+"""The bounds divide by 1 - leverage: if that is below this margin, they claim nothing (-inf) and the pair is evaluated."""
 POOL = 4096
-"""Rows of each kind, those that promise most, among which exchanges are made one after the other."""
+"""Exchanges are made one after the other between this many rows of each kind, those that promise most."""
 MOST_AFTER = 500
-"""Exchanges that follow from one that was found, at most."""
+"""After the scan has found improving exchanges, ``descent`` makes at most this many before the scan goes on."""
 ENOUGH_MET, MOST_MET = 16, 256
-"""Rows in exchanges that lower J are gathered until there are more than this; at most so many to put in from one block."""
+"""The scan collects the rows of improving exchanges until it has more than ENOUGH_MET, and then makes exchanges between them. One
+block adds at most MOST_MET rows to put in."""
 MANY = 64
-"""What all rows know is computed anew when so many have changed, else updated."""
+"""If at least this many rows were exchanged, the terms of all rows are computed anew; if fewer, they are updated."""
 
 
 class Exchange(NamedTuple):
-    """A row to take out, a row to put in, and what that changes."""
+    """A row to take out, a row to put in, and the change of J by that exchange."""
 
     off: int
     on: int
@@ -48,9 +51,9 @@ class Exchange(NamedTuple):
 
 
 class Scan:
-    """All candidate rows around one selection, or some of them; ``weight`` is 1/m.
+    """The exchanges between the candidate rows of one selection, or between some of them; ``weight`` is 1/m.
 
-    Once ``work`` is used up, every method raises OutOfWork; ``chosen`` is then the selection reached.
+    Once ``work`` is used up, every method raises OutOfWork; ``chosen`` then holds the selection reached so far.
     """
 
     def __init__(
@@ -71,9 +74,16 @@ class Scan:
         return best
 
     def search_all(self, most: int) -> float:
-        """Make exchanges that lower J, round by round, until none is left, about ``most`` are made, or a whole round is over.
+        """Go round the blocks of selected rows and make the exchanges found that lower J.
 
-        Returns the change by the best of all exchanges that are left, none of which lowers J; NaN where that is not known.
+        The search ends when a whole round finds no exchange that lowers J. After making exchanges it also ends if it has made
+        about ``most`` of them or has looked at every block once.
+
+        Returns
+        -------
+        float
+            The change by the best exchange that is left. None of these lowers J by more than rounding. NaN if exchanges were made
+            and the others have not been looked through again.
         """
         order = self._sorted(self.chosen, -1.0)
         n_blocks = -(-order.size // BLOCK_ROWS)
@@ -96,7 +106,7 @@ class Scan:
             clean, k, seen = clean + 1, (k + 1) % n_blocks, seen + 1
             if sum(part.size for part in met) > ENOUGH_MET or (clean == n_blocks and best < -least):
                 count = self._descend(np.unique(np.concatenate(met)), order)
-                if not count:  # lower by no more than rounding
+                if not count:  # what looked like a gain was rounding
                     break
                 made += count
                 best, clean, met = np.inf, 0, []
@@ -105,7 +115,10 @@ class Scan:
         return best
 
     def _descend(self, part: Indices, order: Indices) -> int:
-        """Make exchanges between these rows, then where they lead to; ``order`` gets the new rows in place of the old."""
+        """Make exchanges between the rows of ``part``, then among the most promising rows; return how many rows were exchanged.
+
+        In ``order``, the rows that were put in take the places of those that were taken out.
+        """
         pool = np.union1d(part, np.concatenate([self._sorted(self.chosen, -1.0)[:POOL], self._sorted(~self.chosen, 1.0)[:POOL]]))
         first = np.searchsorted(pool, part)
         near, work = self.rows.take(pool, self.at.origin), self._work
@@ -126,7 +139,7 @@ class Scan:
         return int(out.size)
 
     def _compute(self) -> None:
-        """Leverages, bends, residuals and slopes of all rows."""
+        """Compute the leverages, bends, residuals and slopes of all rows, and their bounds."""
         at, rows, e = self.at, self.rows, self.at.coef.shape[1]
         n = rows.n_rows
         self.ends = ExchangeTerms(np.empty(n), np.empty(n), np.empty((n, e)), np.empty((n, e)))
@@ -138,7 +151,7 @@ class Scan:
         self.bounds = Bounds(self.ends, self.weight, self._work)
 
     def _update(self, changed: RowTerms, gains: Floats, before: Expansion) -> None:
-        """The same after some rows have changed, with one thin product (see ``descent.ExchangeBlock``)."""
+        """Update the terms of all rows after a few were exchanged, with one thin product (see ``descent.ExchangeBlock``)."""
         k, n, e = gains.size, len(before.P), before.coef.shape[1]
         self._work.add(2 * k * n * n + n * n * e + 2 * k * k * n + k**3 + self.rows.n_rows * k * (4 + 2 * k + e))
         P_H = changed.P_a @ before.H
@@ -152,13 +165,13 @@ class Scan:
         self.bounds = Bounds(self.ends, self.weight, self._work)
 
     def _images(self, thin: Floats) -> Floats:
-        """``thin @ a`` for all rows."""
+        """``thin @ a`` for every row a; one column per row."""
         d, e = len(self.at.P) - 1, self.at.coef.shape[1]
         self._work.add(self.rows.image_work(len(thin)))
         return self.rows.images(np.hstack([thin[:, :d], np.zeros((len(thin), e))]), self.at.origin) + thin[:, d:]
 
     def _changes(self, off: Indices, on: Indices) -> Floats:
-        """The change of J for every pair of these rows; a row to put in is needed as it is, one to take out as its images."""
+        """The change of J for every pair of these rows. Only those to take out are multiplied by P: they are usually fewer."""
         d, e = len(self.at.P) - 1, self.at.coef.shape[1]
         P_a = self.at.terms(self.rows.take(off, self.at.origin), work=self._work).P_a
         self._work.add(2 * off.size * (d + 1) ** 2 + 2 * off.size * on.size * d + pair_work(off.size * on.size, e))
@@ -170,15 +183,15 @@ class Scan:
         )[0]
 
     def _sorted(self, kind: NDArray[np.bool_], sign: float) -> Indices:
-        """Rows of a kind, those that promise most to first order first."""
+        """The rows where ``kind`` is True, sorted by the first-order change of J, the most promising first."""
         rows = np.flatnonzero(kind)
         return np.asarray(rows[np.argsort(sign * self.bounds.fit[rows], kind="stable")])
 
     def _open(self, i: Indices, on: Indices, enough: float) -> Iterator[tuple[Indices, Indices]]:
-        """The exchanges that the bounds leave: parts of i, each with rows to put in."""
+        """The exchanges that the bounds do not rule out: parts of ``i``, each with the rows to put in."""
         near = self._near(i, on, enough)
         if near.size * i.size > BLOCK_PAIRS and i.size > 1:
-            # One row of high leverage loosens the bounds of all: the parts without it are soon done.
+            # One row of high leverage loosens the bound of its whole block. The parts without that row have tight bounds again.
             for part in np.array_split(i, SPLIT):
                 if part.size:
                     yield from self._open(part, near, enough)
@@ -188,7 +201,7 @@ class Scan:
             yield i, j
 
     def _near(self, i: Indices, on: Indices, enough: float) -> Indices:
-        """The rows to put in that the bounds for all rows i at once leave."""
+        """The rows to put in that the joint bound of all rows ``i`` does not rule out."""
         return np.asarray(on[self.bounds.block_bound(i, on) < enough / self.weight])
 
     def _best_pair(self, best: Exchange, off: Indices, on: Indices) -> Exchange:
@@ -198,7 +211,7 @@ class Scan:
 
 
 class Bounds:
-    """Lower bounds of the change over the weight, from what is known of the rows alone."""
+    """Lower bounds for the change of J divided by the weight, computed from the terms of each row by itself."""
 
     def __init__(self, rows: ExchangeTerms, weight: float, work: Work) -> None:
         self._work = work
@@ -209,10 +222,10 @@ class Bounds:
         self.curved = np.sqrt(0.5 * weight * np.maximum(rows.bend, 0.0))
 
     def bound(self, i: Indices, j: Indices) -> Floats:
-        """For each pair of rows i and j; -inf where row i cannot be taken out alone."""
+        """A bound for each pair of rows i and j; -inf where the leverage of row i is too close to 1."""
         self._work.add(i.size * j.size * (24 + 2 * self.slope.shape[1]))
         keep, into = (1.0 - self.leverage[i])[:, None], 1.0 + self.leverage[j]
-        # |a_i' P a_j| is at most this; the true determinant lies between keep * into and that plus its square.
+        # weight * |a_i' P a_j| is at most ``cross``; the true determinant lies between keep * into and that plus cross^2.
         cross = np.outer(self.root[i], self.root[j])
         mixed = self.slope[i] @ self.residual[j].T
         mixed += self.residual[i] @ self.slope[j].T
@@ -225,8 +238,8 @@ class Bounds:
         largest = alone + cross * cross
         possible = alone > LEVERAGE_MARGIN
         first = np.divide(least, np.where(least < 0, alone, largest), out=np.full(least.shape, -np.inf), where=possible)
-        # The second-order term, 1/2 |C_i h_i + C_j h_j|^2 with |h|^2 = a' P H P a, is at least half the square of the difference
-        # of the two lengths, of which each is known within what ``cross`` leaves open.
+        # The second-order term is 1/2 |C_i h_i + C_j h_j|^2 with |h|^2 = a' P H P a. By the reverse triangle inequality it is at
+        # least half the squared difference of the two lengths. ``cross`` limits the error of each length.
         far_i, far_j = self.far[i][:, None], self.far[j]
         spare_i, spare_j = cross * far_j, cross * far_i
         length_i, length_j = self.curved[i][:, None] * (into * far_i), self.curved[j] * (keep * far_j)
@@ -236,7 +249,7 @@ class Bounds:
         return np.asarray(first)
 
     def block_bound(self, i: Indices, j: Indices) -> Floats:
-        """For each row j, against all rows i at once."""
+        """One bound for each row j, which holds for its pairs with all rows i."""
         self._work.add(10 * (i.size + j.size))
         keep, into, root = 1.0 - self.leverage[i], 1.0 + self.leverage[j], self.root[i]
         if keep.min() <= LEVERAGE_MARGIN:

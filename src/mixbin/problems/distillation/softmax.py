@@ -1,4 +1,4 @@
-"""Which rows to train a classifier on, or which labels to trust: multinomial logistic regression with weighted rows."""
+"""Choose which rows to train a classifier on, or which labels to trust: multinomial logistic regression with weighted rows."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -18,14 +18,16 @@ from mixbin.sets import Budget, Hypercube
 from mixbin.sets.budget import resolve_budget
 
 DEFAULT_ALPHA = 0.03
-"""What None stands for, in units of the mean variance of the columns of X (benchmarks/label_cleaning.py)."""
+"""``alpha=None`` means this number times the mean variance of the columns of X (measured by benchmarks/label_cleaning.py)."""
 INTERCEPT = 30.0
-"""The intercept is the coefficient of a column of this constant, in units of the typical deviation of the columns of X: a penalty
-so weak that it only matters where a class has no row left, and no intercept would be the best one."""
+"""The intercept is the coefficient of a constant column. The constant is this number times the typical deviation of the columns
+of X, which penalises the intercept very weakly. The penalty only matters if a class has no row left: its intercept would tend to
+-inf without it."""
 ALPHA_BOUNDS = (1e-15, 1e15)
-"""What alpha may be, in the same units: a smaller one is lost when it is added to the Hessian, a larger one hides it."""
+"""The smallest and the largest alpha allowed, in units of the mean variance of X. Added to the Hessian, a smaller alpha is lost
+in rounding, and next to a larger one the Hessian is lost."""
 LARGEST_VARIANCE = 1e100
-"""Products of two squares of columns must be numbers."""
+"""X is refused if its variance exceeds this: the product of two squared entries must not overflow."""
 ADJOINT = 1e-8
 """The linear system of the hypergradient is solved to this share of its right-hand side."""
 
@@ -36,7 +38,7 @@ class SoftmaxDistillation:
     With z = (x - mean, constant), the lower level is B(v) = argmin 1/m sum_i v_i CE(B z_i, y_i) + alpha/2 |B|^2 and the upper
     level G(v, alpha) = 1/n sum_j CE(B z_j / temperature, y_j) over the validation rows, where CE is the cross entropy of the
     softmax. On selected rows this is scikit-learn's ``LogisticRegression(C=1 / (m * alpha))`` (``2 / (m * alpha)`` for two
-    classes), where m counts all candidate rows, but for the intercept, which is penalised a little here.
+    classes), where m counts all candidate rows. The one difference is the intercept, which is penalised a little here.
 
     Parameters
     ----------
@@ -49,15 +51,15 @@ class SoftmaxDistillation:
     y_val : array of shape (n,)
         Their classes, which are trusted.
     budget : int, float or None, default None
-        How many rows to keep: a count, or a fraction in (0, 1] of the candidate rows. None leaves it to the validation loss:
-        the rows that are left out are those whose label does harm.
+        How many rows to keep: a count, or a fraction in (0, 1] of the candidate rows. None lets the validation
+        loss decide how many: the rows whose labels do harm are left out.
     alpha : float, pair of floats or None, default None
         The strength of the penalty. A number fixes it; None is 0.03 times the mean variance of the columns of X. A pair
-        (low, high) makes it the continuous variable ``lam``, optimised together with the rows: that fits the validation rows
-        more closely, and tells wrong labels less well.
+        (low, high) makes it the continuous variable ``lam``, optimised together with the rows: the model then fits the
+        validation rows more closely, but wrong labels are found less reliably.
     temperature : float, default 3.0
-        Divides the scores in the validation loss. Above 1, all validation rows count, and not just the few near the border
-        between two classes, to which many rows could be fitted.
+        Divides the scores in the validation loss. Above 1, all validation rows count. At 1, the few rows near the border between
+        two classes dominate, and many choices of rows fit these few.
 
     Attributes
     ----------
@@ -84,7 +86,7 @@ class SoftmaxDistillation:
     """
 
     preferred_settings: Mapping[str, int] = MappingProxyType({"starts": 1})
-    """One start: with a fixed penalty and classes that the rows can tell, other starts lead to the same answer."""
+    """One start is enough: if alpha is fixed and the rows separate the classes, other starts lead to the same answer."""
 
     def __init__(
         self,
@@ -142,7 +144,7 @@ class SoftmaxDistillation:
         return Evaluation(float(loss.mean()), grad_theta, grad_lam, {"B": got.B, "A": A}, info)
 
     def suggest(self, rng: np.random.Generator) -> Floats:
-        """All rows alike."""
+        """The same weight for every row."""
         return self.theta_set.start()
 
     def model(self, theta: ArrayLike, lam: ArrayLike = ()) -> tuple[Floats, Floats]:
@@ -214,7 +216,7 @@ def _labels(name: str, value: ArrayLike, table: str, rows: int) -> NDArray[Any]:
 
 
 def _classes(y: ArrayLike, rows: int) -> tuple[NDArray[Any], Codes]:
-    """The classes and the number of each label among them."""
+    """The classes, sorted, and for each row the position of its label among them."""
     labels = _labels("y", y, "X", rows)
     classes, codes = _unique("y", labels)
     if len(classes) < 2:
