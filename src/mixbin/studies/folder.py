@@ -84,13 +84,15 @@ class RunFolder:
     def _compare(self, kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
         """Refuse a run that was begun with another identity, or that does not say all of it."""
         wanted = json.loads(json.dumps(wanted))
+        lost = [name for name in wanted if name not in kept]
         different = [name for name in {**wanted, **kept} if name in kept and kept[name] != wanted.get(name)]
-        if different:
+        # Runs that do not name their kind are of an earlier version, which also hashed its data in another way.
+        if different and "kind" not in lost:
             raise CheckpointMismatch(
                 f"--out {str(self.path)!r} holds a run that differs in {', '.join(different)}; "
                 "repeat the command it was begun with, or choose another folder"
             )
-        if lost := [name for name in wanted if name not in kept]:
+        if lost:
             raise CheckpointMismatch(
                 f"--out {str(self.path)!r} holds a run of an earlier version, which does not say its {', '.join(lost)}; "
                 "choose another folder"
