@@ -35,7 +35,20 @@ def parquet(folder: Path) -> None:
     for i in range(2):
         frame = pd.DataFrame(rng.normal(size=(100, 4)), columns=list("abcy"))
         frame.to_parquet(folder / "rows" / f"{i}.parquet")
-    command("distill", folder / "rows", "--target", "y", "--budget", "10%", "--workers", 1, "--out", folder / "run")
+    command(
+        "distill",
+        folder / "rows",
+        "--target",
+        "y",
+        "--budget",
+        "10%",
+        "--workers",
+        1,
+        "--max-evaluations",
+        30,
+        "--out",
+        folder / "run",
+    )
 
 
 def groups(folder: Path) -> None:
