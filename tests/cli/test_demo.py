@@ -229,7 +229,7 @@ def test_the_pages_are_where_it_says(default, place):
         assert f"./{part}/report.html" in index
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_the_first_part_is_a_run_of_distill(default, place):
     """The command on its page gives the same rows."""
     folder = place / "mixbin-demo"
@@ -273,7 +273,7 @@ def test_an_error_of_the_second_part_is_passed_on(monkeypatch):
     assert got.stderr.count("\n") == 1
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_a_demo_replaces_only_a_demo(toured):
     place, got = toured
     assert got.exit_code == 0, got.stderr
