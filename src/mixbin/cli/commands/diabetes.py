@@ -4,7 +4,6 @@ The errors shown come from scikit-learn's own Ridge, trained anew on the rows of
 """
 
 import shlex
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,12 +13,14 @@ from numpy.typing import NDArray
 
 from mixbin._files import csv_text, write_text
 from mixbin._validate import Floats
+from mixbin.cli.commands.options import DemoOptions
 from mixbin.cli.terminal import rich_table
+from mixbin.reporting import record
 from mixbin.result import Status
 from mixbin.studies.distillation.options import DistillOptions
 from mixbin.studies.distillation.regression import Regression
 from mixbin.studies.options import Method
-from mixbin.studies.runner import MethodRun, run
+from mixbin.studies.runner import run
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -109,19 +110,20 @@ def write_parts(split: Split, out: Path) -> None:
         write_text(out / "data" / f"{name}.csv", csv_text([*split.features, TARGET], cells))
 
 
-def distillation(budget: str, alpha: float | None, seed: int, out: Path, as_json: bool) -> DistillOptions:
+def distillation(demo: DemoOptions) -> DistillOptions:
     """The options with which ``mixbin distill`` would do the first part of the demo."""
+    train, validation, test = (demo.out / "data" / f"{part}.csv" for part in PARTS)
     return DistillOptions(
-        train=out / "data" / "train.csv",
+        train=train,
         target=TARGET,
-        budget=budget,
-        out=out / "diabetes",
-        validation=[out / "data" / "validation.csv"],
-        test=[out / "data" / "test.csv"],
-        alpha=alpha,
+        budget=demo.budget,
+        out=demo.out / "diabetes",
+        validation=[validation],
+        test=[test],
+        alpha=demo.alpha,
         method=Method.ALL,
-        seed=seed,
-        as_json=as_json,
+        seed=demo.seed,
+        as_json=demo.as_json,
     )
 
 
@@ -129,7 +131,8 @@ def compare(split: Split, options: DistillOptions) -> Comparison:
     """Run each method as ``mixbin distill`` does, write its files, and measure the errors by retraining on each answer."""
     study = Regression(options)
     study.load()
-    runs = run(study, command_of(options)).runs
+    done = run(study, command_of(options))
+    answers = [np.ones(len(split.train), dtype=bool), *(it.result.theta for it in done.runs)]
     return Comparison(
         data="diabetes",
         train=split.train.tolist(),
@@ -137,7 +140,7 @@ def compare(split: Split, options: DistillOptions) -> Comparison:
         test=split.test.tolist(),
         budget=study.problem.theta_set.k,
         seed=options.seed,
-        methods=[all_rows(split, study), *(solved(split, study, it) for it in runs)],
+        methods=[retrained(split, line, theta) for line, theta in zip(done.record.lines, answers, strict=True)],
         random_rows_test_rmse=random_rows(split, study),
     )
 
@@ -150,21 +153,21 @@ def command_of(options: DistillOptions) -> str:
     return shlex.join([*words, "--seed", str(options.seed), "--out", str(options.out)])
 
 
-def solved(split: Split, study: Regression, run: MethodRun) -> Line:
-    """The line of one method, with the errors of a model retrained on its answer."""
-    method, result, seconds = run
-    how = {"status": result.status.value, "evaluations": result.n_evaluations, "seconds": seconds, "message": result.message}
-    return line(method, split, result.theta, study.problem.strength.value(result.lam), **how)
-
-
-def all_rows(split: Split, study: Regression) -> Line:
-    """The line of the reference, which trains on all rows."""
-    began = time.perf_counter()
-    theta = np.ones(len(split.train), dtype=bool)
-    alpha, evaluations = study.best_alpha(theta)
-    seconds = time.perf_counter() - began
-    return line(
-        "all rows", split, theta, alpha, status=None, evaluations=evaluations, seconds=seconds, message="nothing to choose"
+def retrained(split: Split, line: record.Line, weights: NDArray[Any]) -> Line:
+    """A line of the record, with the errors of a model retrained on the weighted rows."""
+    alpha = line.numbers["alpha"]
+    return Line(
+        method=line.method,
+        validation_rmse=split.rmse(split.validation, weights, alpha),
+        test_rmse=split.rmse(split.test, weights, alpha),
+        rows=line.numbers["rows"],
+        alpha=alpha,
+        status=line.status,
+        evaluations=line.evaluations,
+        seconds=line.seconds,
+        message=line.message,
+        selected=split.train[weights > 0].tolist(),
+        weights=None if weights.dtype == np.bool_ else weights[weights > 0].tolist(),
     )
 
 
@@ -173,20 +176,6 @@ def random_rows(split: Split, study: Regression) -> float:
     rng, rows = np.random.default_rng(study.options.seed), np.arange(len(split.train))
     draws = [np.isin(rows, rng.choice(rows, study.problem.theta_set.k, replace=False)) for _ in range(RANDOM_DRAWS)]
     return float(np.mean([split.rmse(split.test, theta, study.best_alpha(theta)[0]) for theta in draws]))
-
-
-def line(method: str, split: Split, weights: NDArray[Any], alpha: float, **how: Any) -> Line:
-    """A line of the comparison, with the errors of a model retrained on the weighted rows."""
-    return Line(
-        method=method,
-        validation_rmse=split.rmse(split.validation, weights, alpha),
-        test_rmse=split.rmse(split.test, weights, alpha),
-        rows=int(np.count_nonzero(weights)),
-        alpha=alpha,
-        selected=split.train[weights > 0].tolist(),
-        weights=None if weights.dtype == np.bool_ else weights[weights > 0].tolist(),
-        **how,
-    )
 
 
 def show(comparison: Comparison, console: "Console") -> None:
