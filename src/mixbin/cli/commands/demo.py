@@ -79,7 +79,7 @@ def run(options: DemoOptions) -> None:
         print("mixbin: interrupted; the same command begins anew", file=sys.stderr)
         raise typer.Exit(EXIT_INTERRUPTED) from None
     if as_json:
-        print(json.dumps(asdict(comparison) | {"groups": asdict(structure), "page": str(page)}, allow_nan=False))
+        print(json.dumps(comparison.to_json() | {"groups": asdict(structure), "page": str(page)}, allow_nan=False))
     else:
         console.print(f"\n{in_words(structure)}\n\nEverything as pages: open {page} in a browser.")
 

@@ -4,7 +4,7 @@ The errors shown come from scikit-learn's own Ridge, trained anew on the rows of
 """
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from mixbin._files import csv_text, write_text
 from mixbin._validate import Floats
 from mixbin.cli.commands.options import DemoOptions
 from mixbin.cli.terminal import rich_table
-from mixbin.reporting import record
+from mixbin.reporting.record import Line
 from mixbin.result import Status
 from mixbin.studies.distillation.options import DistillOptions
 from mixbin.studies.distillation.regression import Regression
@@ -58,25 +58,6 @@ class Split:
 
 
 @dataclass(frozen=True)
-class Line:
-    """One line of the comparison. The errors are None if the method leaves no row to train on."""
-
-    method: str
-    validation_rmse: float | None
-    test_rmse: float | None
-    rows: int
-    alpha: float
-    status: str | None
-    evaluations: int
-    seconds: float
-    message: str
-    selected: list[int]
-    """The selected rows, by their numbers in the data set."""
-    weights: list[float] | None
-    """The weights of the selected rows if they are fractions, else None."""
-
-
-@dataclass(frozen=True)
 class Comparison:
     """The numbers that the demo shows as a table or prints as JSON."""
 
@@ -87,8 +68,13 @@ class Comparison:
     budget: int
     seed: int
     methods: list[Line]
+    """With the errors of models that were trained anew, which are None if no row has weight, and with the selected rows."""
     random_rows_test_rmse: float
     """The mean test error of models trained on ``budget`` rows drawn at random."""
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, as a mapping for JSON."""
+        return asdict(self) | {"methods": [line.to_json() for line in self.methods]}
 
 
 def load(seed: int) -> Split:
@@ -153,22 +139,18 @@ def command_of(options: DistillOptions) -> str:
     return shlex.join([*words, "--seed", str(options.seed), "--out", str(options.out)])
 
 
-def retrained(split: Split, line: record.Line, weights: NDArray[Any]) -> Line:
-    """A line of the record, with the errors of a model retrained on the weighted rows."""
+def retrained(split: Split, line: Line, weights: NDArray[Any]) -> Line:
+    """A line of the record, with the errors of a model retrained on the weighted rows, and these rows."""
     alpha = line.numbers["alpha"]
-    return Line(
-        method=line.method,
-        validation_rmse=split.rmse(split.validation, weights, alpha),
-        test_rmse=split.rmse(split.test, weights, alpha),
-        rows=line.numbers["rows"],
-        alpha=alpha,
-        status=line.status,
-        evaluations=line.evaluations,
-        seconds=line.seconds,
-        message=line.message,
-        selected=split.train[weights > 0].tolist(),
-        weights=None if weights.dtype == np.bool_ else weights[weights > 0].tolist(),
-    )
+    numbers = {
+        "validation_rmse": split.rmse(split.validation, weights, alpha),
+        "test_rmse": split.rmse(split.test, weights, alpha),
+        "rows": line.numbers["rows"],
+        "alpha": alpha,
+        "selected": split.train[weights > 0].tolist(),
+        "weights": None if weights.dtype == np.bool_ else weights[weights > 0].tolist(),
+    }
+    return replace(line, numbers=numbers)
 
 
 def random_rows(split: Split, study: Regression) -> float:
@@ -199,29 +181,29 @@ def table(comparison: Comparison) -> "Table":
     """The table for the terminal, with one line per method."""
     rows = []
     for it in comparison.methods:
-        errors = ["no rows" if error is None else f"{error:.2f}" for error in (it.validation_rmse, it.test_rmse)]
+        errors = [it.numbers[f"{part}_rmse"] for part in ("validation", "test")]
+        shown = ["no rows" if error is None else f"{error:.2f}" for error in errors]
         status = (it.status or "reference").lower()
-        rows.append([it.method, *errors, str(it.rows), status, str(it.evaluations), f"{it.seconds:.2f}"])
+        rows.append([it.method, *shown, str(it.numbers["rows"]), status, str(it.evaluations), f"{it.seconds:.2f}"])
     return rich_table(["method", "validation RMSE", "test RMSE", "rows", "status", "evaluations", "seconds"], rows)
 
 
 def conclusions(comparison: Comparison) -> list[str]:
     """What the table says, in words."""
-    by_name = {it.method: it for it in comparison.methods}
-    reference, relax, simple, best = (by_name[name] for name in ("all rows", "relax", "simple", "penalize"))
-    assert reference.test_rmse is not None
-    assert best.test_rmse is not None
-    more = best.test_rmse / reference.test_rmse - 1
+    numbers = {it.method: it.numbers for it in comparison.methods}
+    rows = {method: counted(it["rows"]) for method, it in numbers.items()}
+    reference, best = (numbers[name]["test_rmse"] for name in ("all rows", "penalize"))
+    more = best / reference - 1
     against = f"{abs(more):.0%} {'above' if more > 0 else 'below'}" if round(100 * more) else "practically"
     k = comparison.budget
     said = [
-        f"Trained on the {counted(k)} that penalize keeps, the model has a test error of {best.test_rmse:.1f}, "
-        f"{against} the {reference.test_rmse:.1f} of all {reference.rows} rows; "
+        f"Trained on the {counted(k)} that penalize keeps, the model has a test error of {best:.1f}, "
+        f"{against} the {reference:.1f} of all {numbers['all rows']['rows']} rows; "
         f"{counted(k)} drawn at random: {comparison.random_rows_test_rmse:.1f} on average.",
-        f"relax only weights the rows ({counted(relax.rows)} above 0), which is not yet a choice.",
+        f"relax only weights the rows ({rows['relax']} above 0), which is not yet a choice.",
     ]
-    if simple.status == Status.INFEASIBLE:
-        said.append(f"simple rounds each weight on its own, which here leaves {counted(simple.rows)} instead of {k}.")
+    if any(it.method == "simple" and it.status == Status.INFEASIBLE for it in comparison.methods):
+        said.append(f"simple rounds each weight on its own, which here leaves {rows['simple']} instead of {k}.")
     return said
 
 

@@ -149,12 +149,9 @@ def shown(table: Table, wide: bool) -> "Shown":
     for row in table.rows:
         if not any(it.values for it in row.entries):
             continue
-        # A label that is the same as in the line above is not repeated.
-        new = [i >= len(last) - 1 or row.labels[: i + 1] != last[: i + 1] for i in range(len(row.labels))]
-        labels = [label if wanted else "" for label, wanted in zip(row.labels, new, strict=True)]
         texts = [(it.ours, it.theirs) if it.published is not None else (it.ours,) for it in row.entries]
         cells = ["\n".join(text if wide else text.split(" ± ")[0] for text in both) for both in texts]
-        out.add_row(*labels, *cells)
+        out.add_row(*row.labels_below(last), *cells)
         last = row.labels
     for column in out.columns[len(table.heads) :]:
         # A cell may wrap between a mean and its deviation, but not within a number.
