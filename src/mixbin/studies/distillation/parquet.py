@@ -19,7 +19,7 @@ from mixbin.data.dask_tables import check_dask_installed, rows_where
 from mixbin.data.parquet import ParquetFolder
 from mixbin.data.tables import VALIDATION_FRACTION, is_parquet, split
 from mixbin.data.training_and_validation import block_summary
-from mixbin.data.unpacking import check_regular
+from mixbin.data.unpacking import check_regular, first_line
 from mixbin.data.workers import checked_memory, local_workers
 from mixbin.errors import ClusterLost, InvalidInput, Unsolved, WorkersLost
 from mixbin.problems import RidgeDistillation
@@ -181,9 +181,8 @@ def _connected(scheduler: str) -> Iterator[Any]:
     try:
         client = Client(scheduler, timeout="15s")
     except (OSError, ValueError, TimeoutError) as error:
-        reason = str(error).strip().split("\n")[0][:120] or type(error).__name__
         raise InvalidInput(
-            f"--scheduler must be the address of a running Dask scheduler, got {scheduler!r} ({reason}); "
+            f"--scheduler must be the address of a running Dask scheduler, got {scheduler!r} ({first_line(error)}); "
             "start one with 'dask scheduler' and write its address, such as tcp://127.0.0.1:8786"
         ) from None
     with client:
