@@ -144,7 +144,8 @@ class TableStudy(RowStudy, Generic[P]):
             self.test, self.test_rows = self.part(given), sum(map(len, given))
 
     def _read(self, files: list[Path]) -> list[tables.Table]:
-        return tables.read_each(files, self.table, [*self.features, self.target], self.options.header)
+        columns = [*self.features, self.target]
+        return [tables.read_like(self.table, columns, file, self.options.header) for file in files]
 
     @abstractmethod
     def part(self, read: Sequence[tables.Table]) -> P:
