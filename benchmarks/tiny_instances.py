@@ -2,9 +2,9 @@
 
     python benchmarks/tiny_instances.py [--first SEED] [--n NUMBER]
 
-Tiny: NUMBER (300) indefinite quadratics per set, of the seeds from SEED (0) on, compared with all binary points; the cost is the sum of
-``n_evaluations``. Planted: see ``tests.instances.planted``. Feasibility and one-move optimality are checked apart from the run, by
-``certify`` on the answer alone.
+Tiny: NUMBER (300) indefinite quadratics per set, of the seeds from SEED (0) on, compared with all binary points; the cost is the
+sum of ``n_evaluations``. Planted: see ``tests.instances.planted``. Feasibility and one-move optimality are checked apart from the
+run, by ``certify`` on the answer alone.
 """
 
 import argparse
