@@ -18,10 +18,12 @@ from mixbin.sets import BinarySet
 
 Bools = NDArray[np.bool_]
 
-ENOUGH_FINDS = 4
+ENOUGH_FINDS = 8
 """The searches end when this many of them, not counting those that began near the best answer, have found the best value."""
 FRUITLESS = 40
 """The searches end when this many in a row have found nothing better."""
+MOST_SEARCHES = 1_000
+"""The searches end at this number in any case: those with an exact model may cost no evaluations."""
 SAME_VALUE = 1e-9
 """Two answers count as equally good if their values differ by at most this share: the rest may be rounding."""
 FEWEST_KICKS, MOST_KICKS, KICKED_SHARE = 2, 12, 0.15
@@ -44,7 +46,7 @@ def goes_on(at: Progress, settings: Settings) -> bool:
     gap = proven_gap(at.lower_bound, at.best.value)
     if gap == 0 or gap < settings.gap_tol:
         return False
-    return at.finds < ENOUGH_FINDS and at.fruitless < FRUITLESS
+    return at.finds < ENOUGH_FINDS and at.fruitless < FRUITLESS and at.searches < MOST_SEARCHES
 
 
 def beginning(at: Progress, problem: CheckedProblem, rng: np.random.Generator) -> tuple[str, Bools]:
@@ -80,20 +82,26 @@ def kicked(theta_set: BinarySet, theta: Bools, rng: np.random.Generator) -> Bool
 def count_answer(at: Progress, theta: Bools, value: float) -> None:
     """Note the answer of a search. Must be called before the answer can become the best one."""
     at.searches += 1
-    if digest(theta) not in at.answers:
+    new = digest(theta) not in at.answers
+    if new:
         at.answers = np.append(at.answers, digest(theta))
-    best = np.inf if at.best is None else at.best.value
-    near = abs(value - best) <= SAME_VALUE * max(abs(value), abs(best)) if np.isfinite(best) else value == best
-    if near:
+    if at.best is not None and _as_good(at.best, theta, value):
         at.times_best += 1
         # A search that begins near the best answer often falls back to it, which says little.
         at.finds += at.origin != KICKED
         at.fruitless += 1
-    elif value < best:
+    elif new and (at.best is None or value < at.best.value):
         at.times_best = at.finds = 1
         at.fruitless = 0
     else:
         at.fruitless += 1
+
+
+def _as_good(best: Candidate, theta: Bools, value: float) -> bool:
+    """Whether an answer is the best one, or as good up to rounding."""
+    if np.array_equal(theta, best.theta) or value == best.value:
+        return True
+    return abs(value - best.value) <= SAME_VALUE * max(abs(value), abs(best.value))
 
 
 def digest(theta: Bools) -> np.int64:
