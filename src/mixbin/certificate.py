@@ -46,8 +46,8 @@ class Certificate:
     lower_bound : float
         No binary point has a lower G than this, by ``lower_bound`` of the problem; NaN if the problem has none.
     searches, different_answers, times_best : int
-        How many searches the run has made, with how many different answers they ended, and how many of them ended with this value.
-        0 without a run.
+        How many searches the run has made, with how many different answers they ended, and how many of them ended with this
+        value. 0 without a run.
     """
 
     epsilon_star: float

@@ -1,9 +1,9 @@
 """The curvature of G at binary points, learnt from gradients: the difference of two gradients one flip apart is a column of it.
 
-Not every flip stays in the set: a budget only exchanges. The gradient after an exchange tells the difference of two columns. Entries
-are nodes and moves are edges of a graph, with one more node for "no entry". A tree of moves then gives every column up to a vector
-that is common to all entries connected by moves. The vector does not matter, because moves keep the number of ones among these
-entries (or the node "no entry" is among them, and its column is 0).
+Not every flip stays in the set: a budget only exchanges. The gradient after an exchange tells the difference of two columns.
+Entries are nodes and moves are edges of a graph, with one more node for "no entry". A tree of moves then gives every column up to
+a vector that is common to all entries connected by moves. The vector does not matter, because moves keep the number of ones among
+these entries (or the node "no entry" is among them, and its column is 0).
 
 For a quadratic G the columns are exact everywhere, and a search needs no evaluations of G. For other G they are a local model.
 """
@@ -50,6 +50,9 @@ class Curvature:
     exact: bool = True
     """Whether no value was found to differ from the model."""
 
+    left_out: int = 0
+    """The number of entries that no move from theta changes."""
+
     @property
     def ready(self) -> bool:
         """Whether all columns are known."""
@@ -63,9 +66,31 @@ class Curvature:
 
 def begin_learning(theta_set: BinarySet, theta: Bools, lam: Floats, value: float, grad: Floats) -> Curvature:
     """Nothing is learnt yet; the moves to learn from are chosen."""
-    off, on, child = _tree(theta_set, theta)
+    off, on, child, left_out = _tree(theta_set, theta)
     zeros = np.zeros((theta.size, theta.size))
-    return Curvature(theta=theta, lam=lam, value=value, grad=grad.ravel(), columns=zeros, off=off, on=on, child=child)
+    return Curvature(
+        theta=theta, lam=lam, value=value, grad=grad.ravel(), columns=zeros, off=off, on=on, child=child, left_out=left_out
+    )
+
+
+def with_all_entries(objective: Objective, at: Curvature) -> Curvature:
+    """Where to learn instead if some entries cannot move, such as heavy ones in a full knapsack: half of theta, or less."""
+    theta_set, theta, best = objective.problem.theta_set, at.theta, at
+    while best.left_out and theta.any():
+        kept = np.flatnonzero(theta)[1::2]
+        theta = np.zeros_like(at.theta)
+        theta.reshape(-1)[kept] = True
+        if theta_set.violation(theta) > 0:
+            break
+        half = begin_learning(theta_set, theta, at.lam, at.value, at.grad)
+        best = half if half.left_out < best.left_out else best
+    if best is at:
+        return at
+    got = objective.evaluate(best.theta.astype(np.float64), at.lam, None)
+    if not np.isfinite(got.value):
+        return at
+    assert got.grad_theta is not None
+    return replace(best, value=got.value, grad=got.grad_theta.ravel())
 
 
 def learn(objective: Objective, at: Curvature) -> Curvature:
@@ -115,13 +140,17 @@ def _along_moves(at: Curvature, grad: Floats) -> Floats:
     return np.asarray(g[at.on] - g[at.off])
 
 
-def _tree(theta_set: BinarySet, theta: Bools) -> tuple[Indices, Indices, Indices]:
-    """Moves that connect all entries which moves can connect: off, on, and the entry that each adds; breadth first."""
+def _tree(theta_set: BinarySet, theta: Bools) -> tuple[Indices, Indices, Indices, int]:
+    """Moves that connect all entries which moves can connect: off, on, and the entry that each adds; breadth first.
+
+    The last number is how many entries no move changes.
+    """
     n = theta.size
     joined = np.zeros((n + 1, n + 1), dtype=np.bool_)  # index -1, "no entry", is the last node
     for some_off, some_on in theta_set.moves(theta):
         joined[some_off, some_on] = joined[some_on, some_off] = True
     reached = np.asarray(~joined.any(axis=1))
+    left_out = int(np.count_nonzero(reached[:n]))
     moves: list[tuple[int, int, int]] = []
     is_on = np.append(theta.ravel(), False)
     for root in (n, *range(n)):
@@ -136,4 +165,4 @@ def _tree(theta_set: BinarySet, theta: Bools) -> tuple[Indices, Indices, Indices
                 off, on = (node, child) if is_on[node] or (node == n and not is_on[child]) else (child, node)
                 moves.append((off if off < n else -1, on if on < n else -1, child))
     listed = np.array(moves, dtype=np.intp).reshape(-1, 3)
-    return listed[:, 0], listed[:, 1], listed[:, 2]
+    return listed[:, 0], listed[:, 1], listed[:, 2], left_out

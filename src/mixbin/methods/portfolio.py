@@ -1,7 +1,7 @@
 """The searches after the path: where each begins, when they end, and what they have seen.
 
-The path of start 0 costs some evaluations; ``starts`` times as many are the budget of the whole run. Each further search begins at
-another binary point, and is polished like the end of the path.
+The path of start 0 costs some evaluations; ``starts`` times as many are the budget of the whole run. Each further search begins
+at another binary point, and is polished like the end of the path.
 """
 
 import hashlib

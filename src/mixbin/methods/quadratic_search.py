@@ -14,19 +14,20 @@ LEAST_STEPS, MOST_STEPS = 50, 5_000
 """No search is shorter or longer than this, whatever n is."""
 
 
-def quadratic_search(theta_set: BinarySet, at: Quadratic, rng: np.random.Generator) -> Walk:
-    """The best point that a search from ``at`` finds; ``at`` itself if it finds none that is better."""
+def quadratic_search(theta_set: BinarySet, at: Quadratic, rng: np.random.Generator, most: int = MOST_STEPS) -> Walk:
+    """The best point that a search from ``at`` finds in at most ``most`` steps; ``at`` itself if it finds none that is better."""
     n = at.theta.size
     flips = isinstance(theta_set, (Hypercube, OneHot))
     limit = capacity_of(theta_set)
     if limit is None:
         steps, patience = (FLIP_STEPS, FLIP_PATIENCE) if flips else (EXCHANGE_STEPS, EXCHANGE_PATIENCE)
-        return tabu_search(theta_set, at, rng, _steps(steps * n), _steps(patience * n))
-    walk = oscillate(at, *limit, rng, _steps(FLIP_STEPS * n), _steps(FLIP_PATIENCE * n))
+        return tabu_search(theta_set, at, rng, _steps(steps * n, most), _steps(patience * n, most))
+    walk = oscillate(at, *limit, rng, _steps(FLIP_STEPS * n, most), _steps(FLIP_PATIENCE * n, most))
     there = at.at(walk.theta)
-    exchanged = tabu_search(theta_set, there, rng, _steps(n), _steps(n // 2))
+    rest = max(most - walk.steps, 0)
+    exchanged = tabu_search(theta_set, there, rng, _steps(n, rest), _steps(n // 2, rest))
     return exchanged._replace(steps=walk.steps + exchanged.steps)
 
 
-def _steps(wanted: int) -> int:
-    return min(max(wanted, LEAST_STEPS), MOST_STEPS)
+def _steps(wanted: int, most: int) -> int:
+    return min(max(wanted, LEAST_STEPS), most)

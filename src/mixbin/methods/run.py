@@ -381,6 +381,9 @@ class Run:
             return
         self.problem.where = f"start {at.start}, polish"
         at.polish = begin_polish(self.objective, at.answer, at.state.lam, at.state.warm, spent)
+        if at.origin:
+            # Large steps follow the gradient, and would lead searches from different points to the same one.
+            at.polish = replace(at.polish, reach=-1)
         if settings.gap_tol:
             self._ask_for_bound(at.answer, self.problem.lam_set.decode(at.state.lam))
         at.phase, at.inner = "polish", 0

@@ -1,8 +1,8 @@
 """The phases after the path: begin a search, learn the curvature of G, search with it. Good answers go on to polish.
 
 A problem with fast moves or a search of its own is polished from where the search begins. For any other problem of moderate size
-the curvature is learnt from gradients first. If the learnt model is exact, as for a quadratic G, it is searched without evaluations,
-and each new answer is evaluated; otherwise walks evaluate G at every step (see ``curvature`` and ``walk``).
+the curvature is learnt from gradients first. If the learnt model is exact, as for a quadratic G, it is searched without
+evaluations, and each new answer is evaluated; otherwise walks evaluate G at every step (see ``curvature`` and ``walk``).
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from mixbin.methods.curvature import LARGEST_LEARNT, MOST_OF_BUDGET, begin_learning, is_exact, learn
+from mixbin.methods.curvature import LARGEST_LEARNT, MOST_OF_BUDGET, begin_learning, is_exact, learn, with_all_entries
 from mixbin.methods.journal import Journal
 from mixbin.methods.portfolio import beginning, count_answer, digest, goes_on
 from mixbin.methods.quadratic_search import quadratic_search
@@ -84,6 +84,8 @@ class Searches:
             # Too many columns to learn beforehand: walks learn those of the entries that they change.
             nothing = np.empty(0, dtype=np.intp)
             began = replace(began, off=nothing, on=nothing, child=nothing, exact=False)
+        else:
+            began = with_all_entries(self.objective, began)
         at.curvature = began
 
     def learn(self, at: Progress) -> None:

@@ -3,8 +3,8 @@
 Every step makes the best single move, even if it raises the value. An entry that has just changed must stay for some steps (it is
 tabu), unless the move leads to the best value so far. So the search leaves local minima without falling back at once.
 
-The function is known by its value and gradient at one binary point and by the columns of its second derivative. Columns may be known
-up to a vector that is common to all entries which only exchange with each other (see ``mixbin.methods.curvature``).
+The function is known by its value and gradient at one binary point and by the columns of its second derivative. Columns may be
+known up to a vector that is common to all entries which only exchange with each other (see ``mixbin.methods.curvature``).
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """A tabu search that evaluates G once per step, for any G whose gradients tell something about its single moves.
 
-Each step makes the move that the gradient and the learnt curvature promise most, even if G rises, and corrects the curvature by the
-gradient that it meets. Entries that have just changed stay as they are for some steps.
+Each step makes the move that the gradient and the learnt curvature promise most, even if G rises, and corrects the curvature by
+the gradient that it meets. Entries that have just changed stay as they are for some steps.
 """
 
 from dataclasses import dataclass, replace
