@@ -1,8 +1,8 @@
 """Tabu search under a capacity: flips that cross the capacity again and again, at a price of weight that follows it.
 
 Single exchanges alone are stuck when one heavy entry should make room for several light ones. Here theta may exceed the capacity
-for a while: every step flips the entry that lowers value + price * weight most. The price rises while theta is too heavy and falls
-while it is not, so the search stays near the capacity and tries many combinations there. Only points that fit count.
+for a while: every step flips the entry that lowers value + price * weight most. The price rises while theta is too heavy and
+falls while it is not, so the search stays near the capacity and tries many combinations there. Only points that fit count.
 """
 
 import numpy as np

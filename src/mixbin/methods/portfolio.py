@@ -18,8 +18,9 @@ from mixbin.sets import BinarySet
 
 Bools = NDArray[np.bool_]
 
-ENOUGH_FINDS = 8
-"""The searches end when this many of them, not counting those that began near the best answer, have found the best value."""
+ENOUGH_FINDS, SHARE_OF_STARTS = 16, 2
+"""The searches end when ENOUGH_FINDS of them, not counting those that began near the best answer, have found the best value. If they
+evaluate G all the way, ``starts`` / SHARE_OF_STARTS are enough."""
 FRUITLESS = 40
 """The searches end when this many in a row have found nothing better."""
 MOST_SEARCHES = 1_000
@@ -46,7 +47,8 @@ def goes_on(at: Progress, settings: Settings) -> bool:
     gap = proven_gap(at.lower_bound, at.best.value)
     if gap == 0 or gap < settings.gap_tol:
         return False
-    return at.finds < ENOUGH_FINDS and at.fruitless < FRUITLESS and at.searches < MOST_SEARCHES
+    enough = ENOUGH_FINDS if at.curvature is not None and at.curvature.exact else max(2, settings.starts // SHARE_OF_STARTS)
+    return at.finds < enough and at.fruitless < FRUITLESS and at.searches < MOST_SEARCHES
 
 
 def beginning(at: Progress, problem: CheckedProblem, rng: np.random.Generator) -> tuple[str, Bools]:

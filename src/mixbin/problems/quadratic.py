@@ -55,7 +55,7 @@ class QuadraticProblem:
     (array([False,  True,  True]), -4.0)
     """
 
-    preferred_settings: Mapping[str, int] = MappingProxyType({"inner_steps": 5, "starts": 20})
+    preferred_settings: Mapping[str, int] = MappingProxyType({"inner_steps": 5, "starts": 32})
 
     def __init__(self, Q: ArrayLike | sparse.sparray | sparse.spmatrix, c: ArrayLike, theta_set: BinarySet) -> None:
         if not isinstance(theta_set, BinarySet):
