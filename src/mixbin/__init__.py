@@ -36,6 +36,7 @@ _HOME = {
     "Trace": "mixbin.result",
     "GroupLassoStructure": "mixbin.problems",
     "PublishedGradient": "mixbin.problems",
+    "QuadraticProblem": "mixbin.problems",
     "RidgeDistillation": "mixbin.problems",
     "SoftmaxDistillation": "mixbin.problems",
     "FixedPoint": "mixbin.problems.bilevel",
@@ -106,7 +107,13 @@ if TYPE_CHECKING:
     from mixbin.methods import enumerate_binary, relax_and_penalize, relax_and_round
     from mixbin.penalties import Logarithmic, Quadratic
     from mixbin.problem import Evaluation, FunctionProblem, Problem
-    from mixbin.problems import GroupLassoStructure, PublishedGradient, RidgeDistillation, SoftmaxDistillation
+    from mixbin.problems import (
+        GroupLassoStructure,
+        PublishedGradient,
+        QuadraticProblem,
+        RidgeDistillation,
+        SoftmaxDistillation,
+    )
     from mixbin.problems.bilevel import FixedPoint, Implicit, Minimise, OwnSolver, Unrolled, bilevel
     from mixbin.progress import Event, ProgressDisplay
     from mixbin.reproduction.paper import paper_problem, paper_settings

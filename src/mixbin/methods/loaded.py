@@ -10,14 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixbin.errors import CheckpointMismatch
+from mixbin.methods.curvature import Curvature
+from mixbin.methods.portfolio import has_further_searches
 from mixbin.methods.settings import Settings
 from mixbin.methods.state import Progress
+from mixbin.methods.walk import WalkState
 from mixbin.problem import CheckedProblem
 from mixbin.result import Relaxed, Status
 from mixbin.sets import BinarySet, Box
 
 NEEDS = {
     "begin": (),
+    "next": ("best",),
+    "learn": ("best", "state", "answer", "curvature"),
+    "search": ("best", "state", "answer", "curvature"),
     "relax": ("state",),
     "penalise": ("state", "theta_before"),
     "fix": ("state", "answer"),
@@ -49,8 +55,10 @@ def _faults(at: Progress, theta_set: BinarySet, lam_set: Box, settings: Settings
     for part in NEEDS[at.phase]:
         if getattr(at, part) is None:
             yield f"it is in the phase {at.phase!r} without {part!r}"
-    counts = (at.start, at.outer, at.inner, at.draws, at.n_full, at.n_term_evaluations, at.n_rows)
-    if min(counts) < 0 or at.start > settings.starts or at.n_rows > len(at.trace):
+    counts: tuple[int, ...] = (at.start, at.outer, at.inner, at.draws, at.n_full, at.n_term_evaluations, at.n_rows)
+    counts += (at.budget, at.searches, at.times_best, at.finds, at.fruitless)
+    most = np.inf if has_further_searches(settings) else settings.starts
+    if min(counts) < 0 or at.start > most or at.n_rows > len(at.trace):
         yield f"its counts are {counts}"
     if not at.epsilon > 0:
         yield f"its eps is {at.epsilon}"
@@ -73,6 +81,10 @@ def _faults(at: Progress, theta_set: BinarySet, lam_set: Box, settings: Settings
         if at.polish.grad.shape != theta_set.shape:
             yield "its gradients have another shape"
         yield from _unit(at.polish.lam, lam_set)
+    if at.curvature is not None:
+        yield from _curvature(at.curvature, theta_set, lam_set)
+    if at.walk is not None:
+        yield from _walk(at.walk, theta_set, lam_set)
     yield from _relaxed(at.relaxed, theta_set, lam_set)
     if at.best is not None:
         yield from _answer("the best answer", at.best.theta, at.best.status, theta_set)
@@ -97,6 +109,29 @@ def _answer(name: str, theta: NDArray[Any], status: Status, theta_set: BinarySet
         yield f"{name} has shape {theta.shape}"
     elif status is not Status.INFEASIBLE and theta_set.violation(theta) > 0:
         yield f"{name} is not in {theta_set!r}"
+
+
+def _curvature(at: Curvature, theta_set: BinarySet, lam_set: Box) -> Iterator[str]:
+    yield from _answer("the point of its curvature", at.theta, Status.BINARY, theta_set)
+    yield from _unit(at.lam, lam_set)
+    n = theta_set.size
+    if at.theta.dtype != np.bool_ or at.columns.shape != (n, n) or at.grad.shape != (n,):
+        yield "its curvature has another shape"
+    moves = (at.off, at.on, at.child)
+    if len({side.shape for side in moves}) > 1 or any(side.ndim != 1 or side.dtype.kind != "i" for side in moves):
+        yield "the moves of its curvature are not what they must be"
+    if any(side.size and (side.min() < -1 or side.max() > n) for side in moves) or not 0 <= at.learnt <= at.off.size:
+        yield "the moves of its curvature do not fit theta"
+
+
+def _walk(at: WalkState, theta_set: BinarySet, lam_set: Box) -> Iterator[str]:
+    for name, theta in (("the point of its walk", at.theta), ("the best point of its walk", at.best)):
+        yield from _answer(name, theta, Status.BINARY, theta_set)
+        if theta.dtype != np.bool_:
+            yield f"{name} is not binary"
+    yield from _unit(at.lam, lam_set)
+    if at.grad.shape != (theta_set.size,) or at.free_after.shape != (theta_set.size,):
+        yield "its walk has another shape"
 
 
 def _unit(u: NDArray[Any], lam_set: Box) -> Iterator[str]:

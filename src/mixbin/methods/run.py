@@ -15,12 +15,16 @@ from numpy.typing import NDArray
 from mixbin.certificate import Certificate, bound_below, proven_gap, without_rounding
 from mixbin.checkpoint import Checkpoint
 from mixbin.errors import InvalidInput
+from mixbin.methods.curvature import Curvature
 from mixbin.methods.journal import Journal
 from mixbin.methods.loaded import check_loaded
 from mixbin.methods.polish import PolishState, begin_polish, polish_done, polish_step
+from mixbin.methods.portfolio import count_answer, has_further_searches, message
+from mixbin.methods.searches import Searches
 from mixbin.methods.settings import SMALLEST_EPSILON, Settings, identity, shown_settings
 from mixbin.methods.state import Candidate, MoveCheck, Progress
 from mixbin.methods.ties import gather_ties
+from mixbin.methods.walk import WalkState
 from mixbin.problem import CheckedProblem, Floats
 from mixbin.result import Relaxed, Result, Status
 from mixbin.solvers import FixedTheta, Objective, OutOfEvaluations, SpectralGradient, State
@@ -50,6 +54,7 @@ class Run:
         self.at = Progress()
         self.journal = Journal(problem, settings)
         self.objective = Objective(problem, settings.penalty, may_evaluate=self._may_evaluate)
+        self.searches = Searches(self.objective, settings, self.journal, self._rng)
 
     def finish(self) -> Result:
         """Run to the end and return the result; begin from the checkpoint if there is one."""
@@ -66,6 +71,9 @@ class Run:
                 PolishState,
                 LAM_SOLVER.state_type,
                 settings.solver.state_type,
+                State,
+                Curvature,
+                WalkState,
             )
             known = {kind.__name__: kind for kind in types}
             with Checkpoint(
@@ -82,11 +90,15 @@ class Run:
             self.at = saved
             self.problem.n_full, self.problem.n_term_evaluations = saved.n_full, saved.n_term_evaluations
             self.objective.epsilon = saved.epsilon
+            self.searches.limit(saved)
             self.journal.resume(saved)
 
     def _finish(self, checkpoint: Checkpoint | None) -> Result:
         phases = {
             "begin": self._begin,
+            "next": lambda: self.searches.next(self.at),
+            "learn": lambda: self.searches.learn(self.at),
+            "search": lambda: self.searches.search(self.at),
             "relax": self._relax,
             "penalise": self._penalise,
             "fix": self._fix,
@@ -170,6 +182,9 @@ class Run:
             relaxed_gap=best.value - best.relaxed.value if best.relaxed is not None else np.nan,
             value=best.value,
             lower_bound=bound_below(self.at.lower_bound, best.value),
+            searches=self.at.searches,
+            different_answers=self.at.answers.size,
+            times_best=self.at.times_best,
         )
 
     # The phases, in their order.
@@ -366,6 +381,9 @@ class Run:
             return
         self.problem.where = f"start {at.start}, polish"
         at.polish = begin_polish(self.objective, at.answer, at.state.lam, at.state.warm, spent)
+        if at.origin:
+            # Large steps follow the gradient, and would lead searches from different points to the same one.
+            at.polish = replace(at.polish, reach=-1)
         if settings.gap_tol:
             self._ask_for_bound(at.answer, self.problem.lam_set.decode(at.state.lam))
         at.phase, at.inner = "polish", 0
@@ -407,7 +425,10 @@ class Run:
         if certifiable:
             self._ask_for_bound(at.answer, lam)
             bound_below(self.at.lower_bound, got.value)  # raises if the bound is wrong: better now than after all starts
-        if at.best is None or rank < at.best.rank:
+        before = at.best
+        if certifiable:
+            count_answer(at, at.answer, got.value)
+        if before is None or rank < before.rank:
             grad = got.grad_theta if np.isfinite(got.value) else None
             at.best = Candidate(
                 rank=rank,
@@ -416,7 +437,7 @@ class Run:
                 value=got.value,
                 grad=grad,
                 status=at.status,
-                message=at.message + self._why_polish_ended(at.polish),
+                message=(message(at, before) if at.origin and before else at.message) + self._why_polish_ended(at.polish),
                 relaxed=at.relaxed,
                 moves=self._moves(at.polish, at.state.lam),
                 epsilon=at.epsilon,
@@ -424,7 +445,12 @@ class Run:
             )
         at.start += 1
         at.state = None
-        at.phase = "begin" if at.start < settings.starts and not self.journal.stopped else "done"
+        if self.journal.stopped:
+            at.phase = "done"
+        elif has_further_searches(settings):
+            at.phase = "next"
+        else:
+            at.phase = "begin" if at.start < settings.starts else "done"
 
     def _why_polish_ended(self, polish: PolishState | None) -> str:
         """The end of the message: why polish ended, if ``gap_tol`` was the reason; otherwise empty."""
@@ -444,7 +470,7 @@ class Run:
     def _may_evaluate(self) -> bool:
         """Whether a solver may evaluate once more: one evaluation is reserved for the answer, and a share for polish."""
         at, settings = self.at, self.settings
-        limit = float("inf") if settings.max_evaluations is None else float(settings.max_evaluations)
+        limit = self.problem.max_evaluations
         searching = at.phase in ("relax", "penalise") or (at.phase == "begin" and at.start > 0)
         if settings.rounding == "penalise" and settings.polish and searching:
             limit *= 1.0 - FOR_POLISH
@@ -463,6 +489,8 @@ class Run:
                 value = getattr(settings, name)
                 raise InvalidInput(f"{name} must leave room for the first point and the answer, got {value}; give it more")
             at.phase = "done"
+        elif at.phase in ("next", "learn", "search"):
+            self.searches.cut_short(at)
         elif at.phase in ("relax", "penalise"):
             assert at.state is not None
             if at.phase == "relax":

@@ -9,14 +9,16 @@ if TYPE_CHECKING:
     from mixbin.problems.distillation.ridge import RidgeDistillation
     from mixbin.problems.distillation.softmax import SoftmaxDistillation
     from mixbin.problems.group_lasso.structure import GroupLassoStructure
+    from mixbin.problems.quadratic import QuadraticProblem
 
-__all__ = ["GroupLassoStructure", "PublishedGradient", "RidgeDistillation", "SoftmaxDistillation"]
+__all__ = ["GroupLassoStructure", "PublishedGradient", "QuadraticProblem", "RidgeDistillation", "SoftmaxDistillation"]
 
 __getattr__, __dir__ = lazily(
     __name__,
     {
         "GroupLassoStructure": "mixbin.problems.group_lasso.structure",
         "PublishedGradient": "mixbin.problems.distillation.published",
+        "QuadraticProblem": "mixbin.problems.quadratic",
         "RidgeDistillation": "mixbin.problems.distillation.ridge",
         "SoftmaxDistillation": "mixbin.problems.distillation.softmax",
     },
