@@ -52,7 +52,9 @@ class Problem(Protocol):
     - ``fingerprint()``, a text that differs if data or settings differ: so a run can refuse the checkpoint of another problem;
     - ``preferred_settings``, a mapping such as ``{"inner_steps": 5, "starts": 1}``: the values that methods use for settings
       which their caller leaves open. It may contain ``starts``, and ``inner_steps``, which only ``relax_and_penalize`` uses and
-      only with polish. Without the mapping, methods use their general defaults.
+      only with polish. Without the mapping, methods use their general defaults;
+    - ``check_first_gradient = True``, if the gradient comes from a user: a run then compares it with a few differences of the
+      value at its first point, and warns if it is clearly wrong (see ``mixbin.check_gradient``).
 
     An attribute that is None counts as missing. A method refuses a problem that offers something unusable or incomplete.
     """
@@ -158,6 +160,8 @@ class Capabilities:
     bound: Bounded | None = None
     fingerprint: Callable[[], object] | None = None
     preferred_settings: Mapping[str, int] = field(default_factory=dict)
+    check_first_gradient: bool = False
+    """Whether a run compares the gradient at its first point with differences of the value."""
 
     @classmethod
     def of(cls, problem: Any) -> "Capabilities":
@@ -177,6 +181,7 @@ class Capabilities:
             bound=problem if _methods(problem, "Bounded", ("lower_bound",)) else None,
             fingerprint=problem.fingerprint if _methods(problem, "Problem", ("fingerprint",)) else None,
             preferred_settings=_preferences(getattr(problem, "preferred_settings", None)),
+            check_first_gradient=getattr(problem, "check_first_gradient", False) is True,
         )
 
 
@@ -243,6 +248,8 @@ class FunctionProblem:
     >>> mb.relax_and_penalize(problem, seed=0).theta
     array([False,  True,  True])
     """
+
+    check_first_gradient = True
 
     def __init__(
         self,
@@ -321,6 +328,10 @@ class CheckedProblem:
     def evaluate_uncounted(self, theta: Floats, lam: Floats) -> Evaluation:
         """Evaluate the problem without counting the evaluation or checking the answer."""
         return self.problem.evaluate(read_only(theta), read_only(lam))
+
+    def checked(self, got: Evaluation) -> Evaluation:
+        """An evaluation with gradient, checked as those that are counted."""
+        return self._checked(got, True)
 
     def evaluate_terms(self, theta: Floats, lam: Floats, terms: Indices, *, warm: Warm | None = None) -> Evaluation:
         """One counted and checked evaluation of the mean over these terms of a finite sum."""
