@@ -147,7 +147,8 @@ def first_point_fault(problem: CheckedProblem, theta: Floats, lam: Floats) -> Gr
         theta = _inside(problem, theta)
         lam = problem.lam_set.decode(np.clip(problem.lam_set.encode(lam), 0.1, 0.9))
         got = problem.checked(problem.evaluate_uncounted(theta, lam))
-        if not np.isfinite(got.value):
+        # A lower level that was stopped early says so in the trace, and its hypergradient is known to be rough.
+        if not np.isfinite(got.value) or got.info.get("lower_converged", 1.0) == 0.0:
             return None
         for side in _sides(problem, theta, lam, got, value):
             for _ in range(DENSE if side.name == "grad_theta" else 1):

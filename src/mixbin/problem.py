@@ -1,6 +1,7 @@
 """What a problem must have and what it may offer, a problem made from a function, and the wrapper that counts and checks."""
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -420,6 +421,8 @@ class CheckedProblem:
             raise InvalidInput(f"{name} must be one number, got {check.shown(given)} {place}; return a float") from None
 
     def _checked(self, got: Evaluation, gradient: bool) -> Evaluation:
+        if gradient and self._is_plain(got):
+            return got
         place = self._place()
         if not isinstance(got, Evaluation):
             raise InvalidInput(f"evaluate must return an Evaluation, got {check.shown(got)} {place}; see mixbin.Evaluation")
@@ -432,6 +435,16 @@ class CheckedProblem:
         # No limit for dG/dlam: solvers see lam scaled to the unit box, where the derivative in a narrow range becomes moderate.
         grad_lam = self._gradient("grad_lam", got.grad_lam, self.lam_set.shape, value, place, largest=np.inf)
         return Evaluation(value, grad_theta, grad_lam, got.warm, got.info)
+
+    def _is_plain(self, got: Evaluation) -> bool:
+        """Whether there is nothing to convert or to refuse, as nearly always: the quick form of the checks below."""
+        if type(got) is not Evaluation or type(got.value) is not float or not math.isfinite(got.value):
+            return False
+        for grad, shape in ((got.grad_theta, self.theta_set.shape), (got.grad_lam, self.lam_set.shape)):
+            if type(grad) is not np.ndarray or grad.dtype != np.float64 or grad.shape != shape or not check.is_finite(grad):
+                return False
+        assert got.grad_theta is not None
+        return got.grad_theta.size == 0 or max(got.grad_theta.max(), -got.grad_theta.min()) <= LARGEST_DERIVATIVE
 
     @staticmethod
     def _gradient(
