@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -29,7 +28,8 @@ FIRST_LENGTH, FIRST_TOL = 1e-3, 0.05
 share is large because lower levels are often solved coarsely; wrong gradients are usually off by far more."""
 
 
-class GradientFault(NamedTuple):
+@dataclass(frozen=True)
+class GradientFault:
     """An entry of a gradient that differences of the value contradict."""
 
     name: str
@@ -346,8 +346,8 @@ class _Tally:
         for _ in range(DENSE):
             at = side.direction(_random_weights(rng, side.size))
             if self._is_off(at):
-                for fault in side.culprits(at, self.tol, MOST_FAULTS):
-                    self._add(fault)
+                for culprit in side.culprits(at, self.tol, MOST_FAULTS):
+                    self._add(culprit)
         for i in rng.permutation(side.size)[:SINGLE]:
             if self._is_off(side.entry(int(i))):
                 fault = side.fault(int(i), self.tol)

@@ -39,6 +39,7 @@ class ParquetRegression(RidgeStudy):
 
     kind = "parquet"
     needs_workers = True
+    folder: ParquetFolder
     files: ClassVar = {
         "selected": "Parquet files of the selected rows, with the file and the number each has there",
         "model.json": RidgeStudy.files["model.json"],

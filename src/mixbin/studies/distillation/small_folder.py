@@ -56,9 +56,9 @@ class SmallFolderRegression(ParquetRegression):
     def load(self) -> None:
         """All tables as arrays, with a validation part split off where none is given."""
         options = self.options
-        self.folder = Folder(options.train, options.target, options.ignore)
-        self.features, self.target = self.folder.features, self.folder.target
-        X, y = self.folder.numbers()
+        self.folder = folder = Folder(options.train, options.target, options.ignore)
+        self.features, self.target = folder.features, folder.target
+        X, y = folder.numbers()
         self.rows = np.arange(len(y))
         if options.validation:
             X_val, y_val = self._read(options.validation)
