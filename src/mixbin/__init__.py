@@ -29,6 +29,8 @@ _HOME = {
     "relax_and_round": "mixbin.methods",
     "Certificate": "mixbin.certificate",
     "certify": "mixbin.certificate",
+    "GradientCheck": "mixbin.gradient_check",
+    "check_gradient": "mixbin.gradient_check",
     "Event": "mixbin.progress",
     "ProgressDisplay": "mixbin.progress",
     "Result": "mixbin.result",
@@ -59,6 +61,7 @@ _HOME = {
     "ClusterLost": "mixbin.errors",
     "ConvergenceWarning": "mixbin.errors",
     "DivergedError": "mixbin.errors",
+    "GradientWarning": "mixbin.errors",
     "InfeasibleSet": "mixbin.errors",
     "InvalidInput": "mixbin.errors",
 }
@@ -94,6 +97,7 @@ if TYPE_CHECKING:
         ClusterLost,
         ConvergenceWarning,
         DivergedError,
+        GradientWarning,
         InfeasibleSet,
         InvalidInput,
     )
@@ -104,6 +108,7 @@ if TYPE_CHECKING:
         GroupStructureRegressor,
         suggest_n_groups,
     )
+    from mixbin.gradient_check import GradientCheck, check_gradient
     from mixbin.methods import enumerate_binary, relax_and_penalize, relax_and_round
     from mixbin.penalties import Logarithmic, Quadratic
     from mixbin.problem import Evaluation, FunctionProblem, Problem

@@ -13,6 +13,8 @@ from mixbin.errors import InvalidInput
 
 Floats = NDArray[np.float64]
 
+FEW_ENTRIES = 4096
+"""Up to this many entries, a temporary array costs less than a second pass."""
 LARGEST_SIZE = 2**36
 """theta may have at most this many entries, which take half a terabyte."""
 
@@ -56,6 +58,8 @@ def real(
     remedy: str = "",
 ) -> float:
     """``value`` as a float, if it is a finite number between ``low`` and ``high``."""
+    if type(value) is float and low < value < high:
+        return value
     left, right = ("(" if open_low else "["), (")" if open_high else "]")
     bounds = "" if low == -np.inf and high == np.inf else f" in {left}{low:g}, {high:g}{right}"
     if high == np.inf and low > -np.inf:
@@ -116,8 +120,10 @@ def choice(name: str, value: object, options: Sequence[Any]) -> Any:
 
 
 def is_finite(x: Floats) -> bool:
-    """Whether all entries are finite. min and max need no temporary array of that size, as np.isfinite(x) would."""
-    return x.size == 0 or bool(np.isfinite(x.min()) and np.isfinite(x.max()))
+    """Whether all entries are finite. For large arrays, min and max need no temporary array as np.isfinite(x) does."""
+    if x.size <= FEW_ENTRIES:
+        return bool(np.isfinite(x).all())
+    return bool(np.isfinite(x.min()) and np.isfinite(x.max()))
 
 
 def array(
@@ -133,6 +139,9 @@ def array(
 
     A float64 array is returned as it is, not copied; with ``keep_single`` a float32 array too.
     """
+    # What solvers pass, many times in a run: nothing to convert, and no message to prepare.
+    if type(value) is np.ndarray and value.dtype == np.float64 and value.shape == shape and ndim is None and is_finite(value):
+        return value
     plain_table(name, value)
     must = "an array of numbers" if shape is None else f"an array of numbers of shape {shape}"
     if ndim is not None:

@@ -35,3 +35,7 @@ class CheckpointMismatch(InvalidInput):
 
 class ConvergenceWarning(UserWarning):
     """An answer is returned, but a solver stopped before its own test of convergence held."""
+
+
+class GradientWarning(UserWarning):
+    """Differences of the value contradict the gradient of a problem near the first point of a run."""

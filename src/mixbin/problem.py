@@ -1,6 +1,7 @@
 """What a problem must have and what it may offer, a problem made from a function, and the wrapper that counts and checks."""
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -52,7 +53,9 @@ class Problem(Protocol):
     - ``fingerprint()``, a text that differs if data or settings differ: so a run can refuse the checkpoint of another problem;
     - ``preferred_settings``, a mapping such as ``{"inner_steps": 5, "starts": 1}``: the values that methods use for settings
       which their caller leaves open. It may contain ``starts``, and ``inner_steps``, which only ``relax_and_penalize`` uses and
-      only with polish. Without the mapping, methods use their general defaults.
+      only with polish. Without the mapping, methods use their general defaults;
+    - ``check_first_gradient = True``, if the gradient comes from a user: a run then compares it with a few differences of the
+      value at its first point, and warns if it is clearly wrong (see ``mixbin.check_gradient``).
 
     An attribute that is None counts as missing. A method refuses a problem that offers something unusable or incomplete.
     """
@@ -171,6 +174,8 @@ class Capabilities:
     bound: Bounded | None = None
     fingerprint: Callable[[], object] | None = None
     preferred_settings: Mapping[str, int] = field(default_factory=dict)
+    check_first_gradient: bool = False
+    """Whether a run compares the gradient at its first point with differences of the value."""
 
     @classmethod
     def of(cls, problem: Any) -> "Capabilities":
@@ -191,6 +196,7 @@ class Capabilities:
             bound=problem if _methods(problem, "Bounded", ("lower_bound",)) else None,
             fingerprint=problem.fingerprint if _methods(problem, "Problem", ("fingerprint",)) else None,
             preferred_settings=_preferences(getattr(problem, "preferred_settings", None)),
+            check_first_gradient=getattr(problem, "check_first_gradient", False) is True,
         )
 
 
@@ -257,6 +263,8 @@ class FunctionProblem:
     >>> mb.relax_and_penalize(problem, seed=0).theta
     array([False,  True,  True])
     """
+
+    check_first_gradient = True
 
     def __init__(
         self,
@@ -335,6 +343,10 @@ class CheckedProblem:
     def evaluate_uncounted(self, theta: Floats, lam: Floats) -> Evaluation:
         """Evaluate the problem without counting the evaluation or checking the answer."""
         return self.problem.evaluate(read_only(theta), read_only(lam))
+
+    def checked(self, got: Evaluation) -> Evaluation:
+        """An evaluation with gradient, checked as those that are counted."""
+        return self._checked(got, True)
 
     def evaluate_terms(self, theta: Floats, lam: Floats, terms: Indices, *, warm: Warm | None = None) -> Evaluation:
         """One counted and checked evaluation of the mean over these terms of a finite sum."""
@@ -434,6 +446,8 @@ class CheckedProblem:
             raise InvalidInput(f"{name} must be one number, got {check.shown(given)} {place}; return a float") from None
 
     def _checked(self, got: Evaluation, gradient: bool) -> Evaluation:
+        if gradient and self._is_plain(got):
+            return got
         place = self._place()
         if not isinstance(got, Evaluation):
             raise InvalidInput(f"evaluate must return an Evaluation, got {check.shown(got)} {place}; see mixbin.Evaluation")
@@ -446,6 +460,16 @@ class CheckedProblem:
         # No limit for dG/dlam: solvers see lam scaled to the unit box, where the derivative in a narrow range becomes moderate.
         grad_lam = self._gradient("grad_lam", got.grad_lam, self.lam_set.shape, value, place, largest=np.inf)
         return Evaluation(value, grad_theta, grad_lam, got.warm, got.info)
+
+    def _is_plain(self, got: Evaluation) -> bool:
+        """Whether there is nothing to convert or to refuse, as nearly always: the quick form of the checks below."""
+        if type(got) is not Evaluation or type(got.value) is not float or not math.isfinite(got.value):
+            return False
+        for grad, shape in ((got.grad_theta, self.theta_set.shape), (got.grad_lam, self.lam_set.shape)):
+            if type(grad) is not np.ndarray or grad.dtype != np.float64 or grad.shape != shape or not check.is_finite(grad):
+                return False
+        assert got.grad_theta is not None
+        return got.grad_theta.size == 0 or max(got.grad_theta.max(), -got.grad_theta.min()) <= LARGEST_DERIVATIVE
 
     @staticmethod
     def _gradient(

@@ -145,6 +145,57 @@ def test_a_validation_part_is_split_off(folder, tmp_path):
     assert not set(rows["row"]) & set(held)
 
 
+def test_a_small_folder_is_read_without_workers(folder, table, tmp_path, monkeypatch):
+    """The same rows as from one file with the same numbers; the record and the files are those of a folder; it resumes."""
+    monkeypatch.setattr("mixbin.studies.distillation.parquet.local_workers", lambda *_: pytest.fail("workers were started"))
+    files = ["--validation", folder.parent / "val.parquet", "--test", folder.parent / "test.parquet"]
+    args = [folder, *QUICK, *files, "--ignore", "label", "--out", tmp_path / "run", "--json"]
+    got = invoke(*args)
+    assert (got.exit_code, got.stderr) == (0, "")
+    record = json.loads(got.stdout)
+    assert (record["kind"], record["workers"], record["rows"], record["test_rows"]) == ("parquet", None, 120, 30)
+    assert "in memory" in record["storage"]
+    rows = selected(tmp_path / "run")
+    assert rows["label"].tolist() == [f"row {i}" for i in rows["row"]]
+    exact = table.astype({"a": np.float64})
+    exact.loc[90:99, "a"] = exact.loc[90:99, "a"].astype(np.float32)
+    exact.to_parquet(tmp_path / "one.parquet", index=False)
+    one = invoke(tmp_path / "one.parquet", *QUICK, *files, "--ignore", "label", "--out", tmp_path / "one", "--json")
+    assert one.exit_code == 0
+    losses = [[line["validation_loss"] for line in it["methods"]] for it in (record, json.loads(one.stdout))]
+    np.testing.assert_allclose(*losses, rtol=1e-9)
+    again = invoke(*args, "--resume")
+    assert again.exit_code == 0
+    assert json.loads(again.stdout)["methods"] == record["methods"]
+    words = invoke(*args[:-1], "--resume")
+    assert "passes by this process" in " ".join(words.stdout.split())
+
+
+def test_a_split_of_a_small_folder_and_a_missing_number(folder, table, tmp_path):
+    got = invoke(folder, *QUICK, "--ignore", "label", "--out", tmp_path / "run", "--json")
+    assert got.exit_code == 0
+    record = json.loads(got.stdout)
+    assert (record["rows"], record["validation_rows"], record["validation_split"]) == (96, 24, {"fraction": 0.2, "seed": 0})
+    (tmp_path / "holes").mkdir()
+    table.assign(b=table["b"].where(table.index != 7)).to_parquet(tmp_path / "holes" / "part.parquet", index=False)
+    bad = invoke(tmp_path / "holes", *QUICK, "--ignore", "label", "--out", tmp_path / "bad")
+    assert bad.exit_code == 2
+    assert re.search(r"part\.parquet: X must be finite, got nan in its row 7, column 1", " ".join(bad.stderr.split()))
+
+
+def test_only_small_folders_without_options_about_workers_are_read(folder, monkeypatch):
+    from mixbin.studies.distillation import small_folder
+    from mixbin.studies.distillation.options import DistillOptions
+
+    def study(**more):
+        return type(DistillOptions(train=folder, target="price", out=Path("run"), budget="20%", **more).study()).__name__
+
+    assert study() == "SmallFolderRegression"
+    assert study(workers=1) == study(memory_limit="1GB") == study(scheduler="tcp://x:1") == "ParquetRegression"
+    monkeypatch.setattr(small_folder, "SMALL_BYTES", 1_000)
+    assert study() == "ParquetRegression"
+
+
 def test_small_row_groups_are_joined_and_large_ones_read_in_parts(folder, monkeypatch):
     """Whatever is read at a time, the rows are those of the files."""
     opened = ParquetFolder(folder, "price", ["label"])

@@ -312,6 +312,25 @@ def test_terms_of_a_finite_sum():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("solver", ["direct", "cg"])
+def test_a_singular_lower_level_says_what_to_add(solver):
+    """Two equal columns: many w fit equally well, so that w has no derivative."""
+    X, y = np.array([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]), np.array([1.0, 2.0, 2.0])
+
+    def problem(ridge):
+        return mb.bilevel(
+            lambda w, theta, lam: (w[0] - 1.0) ** 2,
+            lambda w, theta, lam: (theta * (X @ w - y) ** 2).sum() + ridge * (w**2).sum(),
+            np.zeros(2),
+            theta_set=mb.Budget(3, 2),
+            hypergradient=mb.Implicit(solver),
+        )
+
+    with pytest.raises(mb.DivergedError, match=r"no isolated minimiser.*add a ridge term"):
+        mb.relax_and_penalize(problem(0.0), seed=0)
+    assert np.isfinite(mb.relax_and_penalize(problem(1e-3), seed=0, max_evaluations=40).value)
+
+
 def test_a_lower_level_that_does_not_converge():
     short = mb.Minimise(DESCENT, max_steps=3, newton=0, limit=10.0)
     problem = mb.bilevel(ridge_outer, ridge_inner, W0, lower=short, **RIDGE)

@@ -88,7 +88,7 @@ class ParquetFolder:
         *,
         like: "ParquetFolder | None" = None,
     ) -> None:
-        check_dask_installed("a folder of Parquet files")
+        self._check_installed()
         if not isinstance(path, (str, Path)):
             raise check.fail("path", path, "the name of a folder or file")
         if (target is None) == (like is None):
@@ -96,7 +96,7 @@ class ParquetFolder:
         if isinstance(ignore, (str, bytes)) or not np.iterable(ignore):
             raise check.fail(self._ignore_word, ignore, "a sequence of columns", "such as ['id']")
         self.path = Path(path)
-        self.files = _parquet_files(self.path)
+        self.files = parquet_files(self.path)
         self._metadata, self._schemas = _footers(self.files)
         if not len(self):
             raise InvalidInput(f"{path} must hold rows of numbers, got none in {len(self.files)} files; check the files")
@@ -110,6 +110,9 @@ class ParquetFolder:
         else:
             self.features, self.target = like.features, like.target
         self._check_columns((like or self).files[0])
+
+    def _check_installed(self) -> None:
+        check_dask_installed("a folder of Parquet files")
 
     def __len__(self) -> int:
         return sum(data.num_rows for data in self._metadata)
@@ -154,15 +157,20 @@ class ParquetFolder:
         """The target, in the blocks of X."""
         return self._dask_array("y", read_column, self.target)
 
+    @cached_property
+    def _dtype(self) -> np.dtype[Any]:
+        """Float32 if all columns are, else float64."""
+        names = [*self.features, self.target]
+        single = all(str(schema.field(name).type) == "float" for schema in self._schemas for name in names)
+        return np.dtype(np.float32 if single else np.float64)
+
     def _dask_array(self, which: str, read: Any, columns: str | list[str], *width: int) -> Any:
         """One block for each piece: ``read(piece, columns, dtype)``."""
         import dask.array as da
         from dask import delayed
         from dask.base import tokenize
 
-        names = [*self.features, self.target]
-        single = all(str(schema.field(name).type) == "float" for schema in self._schemas for name in names)
-        dtype = np.dtype(np.float32 if single else np.float64)
+        names, dtype = [*self.features, self.target], self._dtype
         # The table is recognised by the names, sizes and times of its files, which are not read for it.
         relative = [str(file.relative_to(self.path)) if self.path.is_dir() else file.name for file in self.files]
         times = [(it.st_size, it.st_mtime_ns) for it in (file.stat() for file in self.files)]
@@ -192,9 +200,6 @@ class ParquetFolder:
         int
             How many rows were written.
         """
-        import dask
-        from distributed import KilledWorker
-
         wanted = np.asarray(rows)
         if wanted.dtype == np.bool_:
             if wanted.shape != (len(self),):
@@ -214,21 +219,28 @@ class ParquetFolder:
         for old in out.glob("part-*.parquet"):
             if is_saved_part(old):
                 old.unlink(missing_ok=True)
-        write = dask.delayed(write_rows, pure=False, traverse=False)
-        tasks = []
+        tasks: list[tuple[Any, ...]] = []
         for i, piece in enumerate(self.pieces):
             low, high = np.searchsorted(wanted, [piece.row, piece.row + piece.rows])
             if low < high:
                 part = None if weights is None else weights[low:high]
                 name = str((out / f"part-{i:05d}.parquet").absolute())
-                tasks.append(write(piece, wanted[low:high] - piece.row, part, str(self.path), name))
+                tasks.append((piece, wanted[low:high] - piece.row, part, str(self.path), name))
+        return sum(self._written(tasks))
+
+    def _written(self, tasks: Sequence[tuple[Any, ...]]) -> list[int]:
+        """The workers write these rows; how many each task has written."""
+        import dask
+        from distributed import KilledWorker
+
+        write = dask.delayed(write_rows, pure=False, traverse=False)
         try:
-            return int(sum(dask.compute(*tasks)))
+            return list(dask.compute(*(write(*task) for task in tasks)))
         except KilledWorker as error:
             raise WorkersLost("workers have died while they wrote the selected rows") from error
 
 
-def _parquet_files(path: Path) -> list[Path]:
+def parquet_files(path: Path) -> list[Path]:
     """The Parquet files in a folder, without hidden ones, or the single one that was named."""
     try:
         check_regular(path)

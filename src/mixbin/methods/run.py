@@ -6,6 +6,7 @@ The loop is a state machine that advances by one solver step or one polish pass 
 
 import copy
 import sys
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,8 @@ from numpy.typing import NDArray
 
 from mixbin.certificate import Certificate, bound_below, proven_gap, without_rounding
 from mixbin.checkpoint import Checkpoint
-from mixbin.errors import InvalidInput
+from mixbin.errors import GradientWarning, InvalidInput
+from mixbin.gradient_check import first_point_fault
 from mixbin.methods.curvature import Curvature
 from mixbin.methods.journal import Journal
 from mixbin.methods.loaded import check_loaded
@@ -51,7 +53,7 @@ class Run:
         self.problem, self.settings = problem, settings
         if settings.max_evaluations is not None:
             problem.max_evaluations = float(settings.max_evaluations)
-        self.at = Progress()
+        self.at, self._resumed = Progress(), False
         self.journal = Journal(problem, settings)
         self.objective = Objective(problem, settings.penalty, may_evaluate=self._may_evaluate)
         self.searches = Searches(self.objective, settings, self.journal, self._rng)
@@ -87,7 +89,7 @@ class Run:
     def _resume(self, saved: Progress | None) -> None:
         if saved is not None:
             check_loaded(saved, self.problem, self.settings)
-            self.at = saved
+            self.at, self._resumed = saved, True
             self.problem.n_full, self.problem.n_term_evaluations = saved.n_full, saved.n_term_evaluations
             self.objective.epsilon = saved.epsilon
             self.searches.limit(saved)
@@ -200,6 +202,8 @@ class Run:
         self.problem.where = f"start {at.start}, first point"
         self.objective.epsilon = at.epsilon = np.inf
         state = settings.solver.init(self.objective, theta, self.problem.lam_set.encode(lam), self._rng())
+        if not again and not self._resumed and self.problem.offers.check_first_gradient:
+            self._warn_of_wrong_gradient(state.theta, lam)
         at.state, at.outer, at.inner = state, 0, 0
         at.relaxed = at.answer = at.polish = None
         if settings.relax_first or settings.rounding != "penalise":
@@ -207,6 +211,13 @@ class Run:
             self.journal.row(at, state.theta, state.lam)
         else:
             self._begin_penalty(state)
+
+    def _warn_of_wrong_gradient(self, theta: Floats, lam: Floats) -> None:
+        """Warn if a few differences of the value, which are not counted, contradict the gradient near the first point."""
+        fault = first_point_fault(self.problem, theta, lam)
+        if fault is not None:
+            more = "found near the first point of the run; mixbin.check_gradient(problem) looks at more points and entries"
+            warnings.warn(f"{fault} ({more})", GradientWarning, stacklevel=2)
 
     def _first_theta(self, rng: np.random.Generator | None) -> Floats:
         """Without ``rng`` the suggestion of the problem, or the centre of the set if it has none; with ``rng`` a random point."""

@@ -24,6 +24,9 @@ Function = Callable[[Any, Any, Any], Any]
 class BilevelProblem:
     """What ``bilevel`` returns: G(theta, lam) = outer(w(theta, lam), theta, lam), with its hypergradient."""
 
+    check_first_gradient = True
+    """A lower level that is solved too coarsely, or has no isolated minimiser, makes the hypergradient wrong."""
+
     def __init__(
         self,
         outer: Function,
@@ -100,7 +103,20 @@ class BilevelProblem:
     def _evaluation(self, got: tuple[Any, ...]) -> Evaluation:
         value, grad_theta, grad_lam, w, steps, unsolved, residual = got
         info = self._info(float(residual), float(steps)) | {"linear_residual": float(unsolved)}
-        return Evaluation(float(value), np.asarray(grad_theta), np.asarray(grad_lam), self._warm(w), info)
+        grads = np.asarray(grad_theta), np.asarray(grad_lam)
+        if isinstance(self.hypergradient, Implicit) and np.isfinite(value) and not all(map(check.is_finite, grads)):
+            raise self._singular()
+        return Evaluation(float(value), *grads, self._warm(w), info)
+
+    def _singular(self) -> DivergedError:
+        """The error for a linear system without a solution, so that w has no derivative in theta and lam."""
+        if isinstance(self.lower, FixedPoint):
+            what = "the fixed point of step is not isolated: I - dstep/dw is singular"
+            remedy = "make step a contraction in w, for instance by weight decay"
+        else:
+            what = "the training objective has no isolated minimiser: its Hessian in w is singular"
+            remedy = "add a ridge term to inner, such as 1e-6 * (w ** 2).sum() over all entries of w"
+        return DivergedError(f"{what} at this theta and lam, so the trained w has no derivative; {remedy}")
 
     def _start(self, warm: Warm | None) -> Floats:
         """The w from which the lower level starts. Unrolled steps always start from w0: else G would depend on the run's path."""

@@ -43,6 +43,8 @@ def pair_changes(
     ``between`` and ``bend_between`` are the entries of G and B for the two rows. An empty row, which stands for no row at all,
     has zeros in G and R; its row of C is therefore zero and it changes nothing.
     """
+    if off.residual.shape[-1] == 1:
+        return _one_target(off, on, between, bend_between, weight)
     keep, into, cross = 1.0 - weight * off.leverage, 1.0 + weight * on.leverage, weight * between
     # The 2 x 2 matrix D^-1 + G inverted by hand. Its determinant is -(keep * into + cross^2) / weight^2.
     factor = (weight / (keep * into + cross * cross))[..., None]
@@ -52,6 +54,22 @@ def pair_changes(
     change += 0.5 * (off.bend * (C_off * C_off).sum(axis=-1) + on.bend * (C_on * C_on).sum(axis=-1))
     change += bend_between * (C_off * C_on).sum(axis=-1)
     return change, C_off, C_on
+
+
+def _one_target(
+    off: ExchangeTerms, on: ExchangeTerms, between: Floats, bend_between: Floats, weight: float
+) -> tuple[Floats, Floats, Floats]:
+    """The same for one target: sums over an axis of length 1 would take most of the time."""
+    keep, into, cross = 1.0 - weight * off.leverage, 1.0 + weight * on.leverage, weight * between
+    out, put = off.residual[..., 0], on.residual[..., 0]
+    factor = weight / (keep * into + cross * cross)
+    C_off = factor * (cross * put - into * out)
+    C_on = factor * (keep * put + cross * out)
+    change = off.slope[..., 0] * C_off
+    change += on.slope[..., 0] * C_on
+    change += 0.5 * (off.bend * (C_off * C_off) + on.bend * (C_on * C_on))
+    change += bend_between * (C_off * C_on)
+    return change, C_off[..., None], C_on[..., None]
 
 
 def exchange_changes(off: RowTerms, on: RowTerms, i: Indices, j: Indices, H: Floats, weight: float) -> Floats:

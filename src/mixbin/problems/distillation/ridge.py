@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import cho_solve
+from scipy.linalg.lapack import dpotrs
 
 from mixbin import _validate as check
 from mixbin._digest import digest
@@ -57,7 +57,7 @@ class _Fit(NamedTuple):
     mean: Floats  # (d + e,): the weighted mean of the rows, relative to the problem's centre
     total: float  # sum v
     rows: int  # rows with v > 0
-    factor: tuple[NDArray[np.floating], bool]  # the Cholesky factor of M as cho_solve takes it
+    factor: tuple[NDArray[np.floating], bool]  # the Cholesky factor of M, and whether it is the lower one
 
 
 class RidgeDistillation:
@@ -225,7 +225,7 @@ class RidgeDistillation:
         value = 0.5 * float(np.vdot(missed, missed) + np.vdot(missed_mean, missed_mean))
         # P = N^-1 is block diagonal in these coordinates: M^-1, and m / sum v for the intercept.
         P = np.zeros((d + 1, d + 1))
-        P[:d, :d] = cho_solve(fit.factor, np.eye(d), check_finite=False)
+        P[:d, :d] = _solved(fit.factor, np.eye(d))
         P[d, d] = self._rows.n_rows / fit.total
         shift = self._val_mean[:d] - fit.mean[:d]
         root = np.vstack([np.hstack([self._R[:, :d], np.zeros((len(self._R), 1))]), np.append(shift, 1.0)])
@@ -291,7 +291,7 @@ class RidgeDistillation:
             raise DivergedError(
                 f"the ridge system is singular at alpha = {alpha:g}; raise alpha or rescale the columns of X"
             ) from None
-        W = cho_solve(factor, S[:d, d:], check_finite=False).T
+        W = _solved(factor, S[:d, d:]).T
         return _Fit(np.hstack([-W, np.eye(len(W))]), mean, total, rows, factor)
 
     def gradient_terms(self, theta: ArrayLike, lam: ArrayLike = ()) -> tuple[Floats, Floats]:
@@ -310,7 +310,7 @@ class RidgeDistillation:
         """The adjoint A of docs/maths.md, "Gradient of the validation loss", with a column of zeros for each target."""
         d, e = self.n_features, len(fit.K)
         gamma = -missed.T @ self._R[:, :d] - np.outer(missed_mean, self._val_mean[:d] - fit.mean[:d])
-        return np.hstack([cho_solve(fit.factor, gamma.T, check_finite=False).T, np.zeros((e, e))])
+        return np.hstack([_solved(fit.factor, gamma.T).T, np.zeros((e, e))])
 
     def _gradients(self, fit: _Fit, missed: Floats, missed_mean: Floats) -> tuple[Floats, Floats]:
         """dJ/dv for all rows at once, and dJ/dalpha = -<A, W>."""
@@ -318,6 +318,11 @@ class RidgeDistillation:
         grad_theta = self._rows.gradient(fit.K, A, missed_mean / fit.total, fit.mean)
         grad_lam = np.asarray(np.vdot(A[:, :d], fit.K[:, :d])) if self.lam_set.size else np.empty(0)
         return grad_theta, grad_lam
+
+
+def _solved(factor: tuple[NDArray[np.floating], bool], rhs: Floats) -> Floats:
+    """The solution of a system by its Cholesky factor, as scipy.linalg.cho_solve computes it, without that function's checks."""
+    return np.asarray(dpotrs(factor[0], rhs, lower=factor[1])[0])
 
 
 def _checked_alpha(alpha: object) -> float | tuple[float, float] | None:

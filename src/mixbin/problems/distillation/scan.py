@@ -38,6 +38,9 @@ MOST_AFTER = 500
 ENOUGH_MET, MOST_MET = 16, 256
 """The scan collects the rows of improving exchanges until it has more than ENOUGH_MET, and then makes exchanges between them. One
 block adds at most MOST_MET rows to put in."""
+KEPT_ENTRIES = 2**21
+"""If all rows together have at most this many entries (16 MB), the scan keeps them centred instead of centring some again and
+again."""
 MANY = 64
 """If at least this many rows were exchanged, the terms of all rows are computed anew; if fewer, they are updated."""
 
@@ -61,6 +64,8 @@ class Scan:
     ) -> None:
         self.rows, self.at, self.chosen = rows, at, chosen.copy()
         self.weight, self._work = weight, Work() if work is None else work
+        few = rows.n_rows * (len(at.P) + at.coef.shape[1]) <= KEPT_ENTRIES
+        self._zhat = rows.take(np.arange(rows.n_rows), at.origin) if few else None
         self._compute()
 
     def best(self) -> Exchange:
@@ -121,7 +126,7 @@ class Scan:
         """
         pool = np.union1d(part, np.concatenate([self._sorted(self.chosen, -1.0)[:POOL], self._sorted(~self.chosen, 1.0)[:POOL]]))
         first = np.searchsorted(pool, part)
-        near, work = self.rows.take(pool, self.at.origin), self._work
+        near, work = self._take(pool), self._work
         after = descend(self.at, near, self.chosen[pool], self.weight, MOST_AFTER, work, first)
         flipped = pool[after != self.chosen[pool]]
         out, into = flipped[self.chosen[flipped]], flipped[~self.chosen[flipped]]
@@ -129,7 +134,7 @@ class Scan:
         self.chosen[pool] = after
         if work.used_up:
             raise OutOfWork
-        changed = self.at.terms(self.rows.take(flipped, self.at.origin), work=work)
+        changed = self.at.terms(self._take(flipped), work=work)
         gains = np.where(self.chosen[flipped], self.weight, -self.weight)
         before, self.at = self.at, self.at.changed(changed, gains, work)
         if flipped.size < MANY:
@@ -138,13 +143,17 @@ class Scan:
             self._compute()
         return int(out.size)
 
+    def _take(self, rows: Indices) -> Floats:
+        """These rows, relative to the expansion's origin."""
+        return self.rows.take(rows, self.at.origin) if self._zhat is None else np.asarray(self._zhat[rows])
+
     def _compute(self) -> None:
         """Compute the leverages, bends, residuals and slopes of all rows, and their bounds."""
         at, rows, e = self.at, self.rows, self.at.coef.shape[1]
         n = rows.n_rows
         self.ends = ExchangeTerms(np.empty(n), np.empty(n), np.empty((n, e)), np.empty((n, e)))
         for part in np.array_split(np.arange(n), -(-n * (len(at.P) + e) // ENTRIES_AT_ONCE)):
-            terms = at.terms(rows.take(part, at.origin), work=self._work)
+            terms = at.terms(self._take(part), work=self._work)
             self._work.add(part.size * len(at.P) * (len(at.P) + 2))
             for whole, x in zip(self.ends, exchange_terms(terms, terms.P_a @ at.H), strict=True):
                 whole[part] = x
@@ -173,10 +182,10 @@ class Scan:
     def _changes(self, off: Indices, on: Indices) -> Floats:
         """The change of J for every pair of these rows. Only those to take out are multiplied by P: they are usually fewer."""
         d, e = len(self.at.P) - 1, self.at.coef.shape[1]
-        P_a = self.at.terms(self.rows.take(off, self.at.origin), work=self._work).P_a
+        P_a = self.at.terms(self._take(off), work=self._work).P_a
         self._work.add(2 * off.size * (d + 1) ** 2 + 2 * off.size * on.size * d + pair_work(off.size * on.size, e))
         thin = np.vstack([P_a, P_a @ self.at.H @ self.at.P])
-        images = thin[:, :d] @ self.rows.take(on, self.at.origin)[:, :d].T + thin[:, d:]
+        images = thin[:, :d] @ self._take(on)[:, :d].T + thin[:, d:]
         ends = ExchangeTerms(*(x[off][:, None] for x in self.ends))
         return pair_changes(
             ends, ExchangeTerms(*(x[on] for x in self.ends)), images[: off.size], images[off.size :], self.weight

@@ -68,9 +68,13 @@ class DistillOptions(Options):
     @property
     def on_workers(self) -> bool:
         """Whether the rows are read by Dask workers: TRAIN is a folder, or an option about workers was given."""
-        asked = any(it is not None for it in (self.workers, self.scheduler, self.memory_limit))
         # Not ``is_dir``, which raises an error for names that the system refuses; whoever reads the file says so.
-        return asked or os.path.isdir(self.train)
+        return not self._may_be_read or os.path.isdir(self.train)
+
+    @property
+    def _may_be_read(self) -> bool:
+        """Whether a small folder may be read as a table: no option about workers was given."""
+        return all(it is None for it in (self.workers, self.scheduler, self.memory_limit))
 
     def study(self) -> "Study[Any]":
         """On workers, for classes, or for numbers in memory."""
@@ -80,8 +84,10 @@ class DistillOptions(Options):
                     "--task classification must be one table in memory, got a folder, --workers or --scheduler; use a file"
                 )
             from mixbin.studies.distillation.parquet import ParquetRegression
+            from mixbin.studies.distillation.small_folder import SmallFolderRegression, is_small
 
-            return ParquetRegression(self)
+            small = self._may_be_read and is_small([self.train, *self.validation, *self.test])
+            return SmallFolderRegression(self) if small else ParquetRegression(self)
         if self.task is Task.CLASSIFICATION:
             from mixbin.studies.distillation.classification import Classification
 

@@ -38,6 +38,8 @@ class ParquetRegression(RidgeStudy):
     """A table that need not fit in memory."""
 
     kind = "parquet"
+    needs_workers = True
+    folder: ParquetFolder
     files: ClassVar = {
         "selected": "Parquet files of the selected rows, with the file and the number each has there",
         "model.json": RidgeStudy.files["model.json"],
@@ -60,7 +62,8 @@ class ParquetRegression(RidgeStudy):
                     )
             except OSError as error:
                 raise InvalidInput(f"{file} cannot be read ({error.strerror}); check the path") from None
-        check_dask_installed("a folder of Parquet files")
+        if self.needs_workers:
+            check_dask_installed("a folder of Parquet files")
         checked_memory("--memory-limit", options.memory_limit)
 
     @contextmanager
@@ -170,6 +173,8 @@ class ParquetRegression(RidgeStudy):
 
 
 def _workers(n: int | None) -> str:
+    if n is None:
+        return "this process"
     return f"{n} worker{'' if n == 1 else 's'}"
 
 

@@ -1,24 +1,24 @@
 """The gradients of ``evaluate`` against differences of its values, along segments that stay within the sets."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 
 import numpy as np
 
+from mixbin.differences import NOISE, Line, along_lam, along_theta, compare
 from mixbin.problem import Floats
 from mixbin.testing.problems.evaluations import Evaluations
 
-LENGTHS = (1e-3, 1e-4, 1e-2, 1e-5)
-"""Of the differences: the slope must agree with one of them. A wrong gradient agrees with none, while noise and bends of G spoil
-some of them only."""
 SMALL = 1e-2
 """Slopes below this share of the largest that the direction could have are compared with that share instead of themselves."""
-NOISE = 1e-10
-"""Relative to the value, what a slope may differ by in any case."""
 
 
 def check_gradients(at: Evaluations, tol: float) -> None:
     """Slopes in theta along dense and sparse directions, and in each of some entries of lam."""
+
+    def value(theta: Floats, lam: Floats) -> float:
+        return at.at(theta, lam, gradient=False).value
+
     for _ in range(at.trials):
         theta, lam = at.inside()
         got = at.at(theta, lam)
@@ -26,37 +26,30 @@ def check_gradients(at: Evaluations, tol: float) -> None:
             continue
         assert got.grad_theta is not None
         assert got.grad_lam is not None
-        tangent = float(np.abs(at.problem.theta_set.tangent(got.grad_theta)).max(initial=0.0))
+        theta_set = at.problem.theta_set
+        tangent = float(np.abs(theta_set.tangent(got.grad_theta)).max(initial=0.0))
         for along in _directions(at, theta):
             slope, largest = float(np.vdot(got.grad_theta, along)), tangent * float(np.abs(along).sum())
             inputs = {"theta": theta, "lam": lam, "direction": along}
-            _compare(at, "grad_theta", inputs, slope, largest, got.value, _along_theta(at, theta, lam, along), tol)
+            _compare(at, "grad_theta", inputs, slope, largest, got.value, along_theta(value, theta_set, theta, lam, along), tol)
         box = at.problem.lam_set
         u, grad = box.encode(lam), np.atleast_1d(box.encode_gradient(lam, got.grad_lam))
         for i in islice(at.rng.permutation(lam.size), 3):
             entry = {"theta": theta, "lam": lam, "entry of lam": int(i)}
             slope, largest = float(grad.flat[i]), float(np.abs(grad).max())
-            _compare(at, "grad_lam", entry, slope, largest, got.value, _along_lam(at, theta, u, int(i)), tol)
-
-
-Line = Callable[[float], float]
+            along = np.zeros(box.shape)
+            along.flat[i] = 1.0
+            _compare(at, "grad_lam", entry, slope, largest, got.value, along_lam(value, box, theta, u, along), tol)
 
 
 def _compare(
     at: Evaluations, name: str, inputs: Mapping[str, object], slope: float, largest: float, value: float, line: Line, tol: float
 ) -> None:
     """The slope must agree with the differences of one of the lengths, of those that stay within the sets."""
-    seen = []
-    for h in LENGTHS:
-        difference = (8 * (line(h) - line(-h)) - (line(2 * h) - line(-2 * h))) / (12 * h)
-        if not np.isfinite(difference):
-            continue
-        seen.append(difference)
-        if abs(difference - slope) <= tol * max(abs(slope), SMALL * largest) + NOISE * abs(value):
-            return
-    if not seen:
+    compared = compare(line, slope, tol * max(abs(slope), SMALL * largest) + NOISE * abs(value))
+    if compared.agrees or not compared.seen:
         return
-    nearest = min(seen, key=lambda it: abs(it - slope))
+    nearest = compared.nearest(slope)
     factor = f", {slope / nearest:.6g} times as much" if nearest else ""
     unit_box = (
         "in the unit box of lam (dG/dlam times the width of the box, with log=True times lam and the width of its logarithm)"
@@ -81,24 +74,3 @@ def _directions(at: Evaluations, theta: Floats) -> Iterator[Floats]:
                 if index >= 0:
                     along.flat[index] = change
             yield along
-
-
-def _along_theta(at: Evaluations, theta: Floats, lam: Floats, along: Floats) -> Line:
-    def line(t: float) -> float:
-        there = theta + t * along
-        if there.min() < 0.0 or there.max() > 1.0 or not at.problem.theta_set.contains(there):
-            return np.nan
-        return at.at(there, lam, gradient=False).value
-
-    return line
-
-
-def _along_lam(at: Evaluations, theta: Floats, u: Floats, i: int) -> Line:
-    def line(t: float) -> float:
-        there = u.copy()
-        there.flat[i] += t
-        if not 0.0 <= there.flat[i] <= 1.0:
-            return np.nan
-        return at.at(theta, at.problem.lam_set.decode(there), gradient=False).value
-
-    return line
