@@ -21,11 +21,12 @@ from mixbin import _validate as check
 from mixbin._digest import digest
 from mixbin._validate import Floats
 from mixbin.data.rows import RowStore
-from mixbin.data.training_and_validation import candidates, checked, validation
+from mixbin.data.training_and_validation import candidates, checked
 from mixbin.errors import DivergedError, InvalidInput
 from mixbin.problem import Evaluation, Improved, Indices, Warm
 from mixbin.problems.distillation.exchanges import ExchangeSearch
 from mixbin.problems.distillation.expansion import Expansion
+from mixbin.problems.distillation.upper import scales_of, upper_level
 from mixbin.problems.strength import Strength
 from mixbin.problems.work import Work
 from mixbin.sets import Budget
@@ -122,31 +123,38 @@ class RidgeDistillation:
         self,
         X: Any,
         y: Any,
-        X_val: Any,
-        y_val: Any,
+        X_val: Any = None,
+        y_val: Any = None,
         budget: int | float = 0.1,
         alpha: float | tuple[float, float] | None = None,
         *,
+        outer_alpha: float | str = 0.0,
+        outer_coef: ArrayLike | None = None,
+        standardize: bool = False,
+        cv_seed: int = 0,
         chunks: Sequence[int] | None = None,
     ) -> None:
         X, y, X_val, y_val = checked(X, y, X_val, y_val)
         fixed_or_range = _checked_alpha(alpha)
+        outer = _checked_outer_alpha(outer_alpha)
+        self.standardize = check.flag("standardize", standardize)
         self.n_features, self._one_target = int(X.shape[1]), y.ndim == 1
+        prior = _checked_outer_coef(outer_coef, outer, (*y.shape[1:], self.n_features))
+        seed = check.whole("cv_seed", cv_seed, low=0, remedy="it shuffles the folds of the cross-validation; pass 0")
         self._rows = candidates(X, y, chunks)
         m = self._rows.n_rows
         self.theta_set = Budget(m, resolve_budget("budget", budget, m))
+        _check_squares("X and y", self._rows.variances)
+        self.scales = scales_of(self._rows, self.n_features) if self.standardize else np.ones(self.n_features)
         with np.errstate(over="ignore", invalid="ignore"):
-            self._val_mean, self._R = validation(X_val, y_val, self._rows)
-            squares = np.square(np.vstack([self._val_mean, self._R]))
-        for names, spread in (("X and y", self._rows.variances), ("X_val and y_val", squares)):
-            if not check.is_finite(spread) or spread.max() > LARGEST_SQUARE:
-                must = f"squares that fit in float64, with room for their products ({LARGEST_SQUARE:g})"
-                raise InvalidInput(f"{names} must have {must}, got columns that overflow; rescale them")
+            upper = upper_level(self._rows, X_val, y_val, self.scales, outer, prior, seed)
+            self._val_mean, self._loss_R, self._R, self.outer_alpha = upper
+            _check_squares("X_val and y_val", np.square(np.vstack([self._val_mean, self._R])))
         # Moves are evaluated at the point that was evaluated last, and often only lam changes: so the last moments and the last
         # fit are kept. A hash of the weights recognises them, because a copy would add much to the memory of a large problem.
         self._moments: tuple[str, _Weighted] | None = None
         self._last: tuple[float, _Fit] | None = None
-        self.alpha = _default_range(self._rows.variances[: self.n_features]) if fixed_or_range is None else fixed_or_range
+        self.alpha = self._default_range() if fixed_or_range is None else fixed_or_range
         self.strength = Strength(self.alpha)
         self.lam_set = self.strength.box()
 
@@ -177,6 +185,12 @@ class RidgeDistillation:
     def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None, max_cost: float = np.inf) -> Improved:
         """Make exchanges that each lower J; the search costs at most ``max_cost`` evaluations (see ``exchanges``)."""
         return ExchangeSearch(self).improve(theta, lam, max_cost)
+
+    def validation_loss(self, theta: ArrayLike, lam: ArrayLike = ()) -> float:
+        """Half the mean squared error on the rows that judge: J without the penalty of the upper level."""
+        fit = self._trained(theta, lam)
+        missed, missed_mean = self._loss_R @ fit.K.T, fit.K @ (self._val_mean - fit.mean)
+        return 0.5 * float(np.vdot(missed, missed) + np.vdot(missed_mean, missed_mean))
 
     @property
     def rows(self) -> RowStore:
@@ -252,7 +266,13 @@ class RidgeDistillation:
     def fingerprint(self) -> str:
         """A hash of the data and the settings, for checkpoints."""
         settings = f"RidgeDistillation 1 {self.theta_set!r} {self.alpha!r} {self._one_target} {self._rows.digest()}"
+        if self.standardize:
+            settings += " standardised"
         return digest(self._val_mean, self._R, settings=settings)
+
+    def _default_range(self) -> tuple[float, float]:
+        """The range of alpha=None: in standardised units it needs no scale."""
+        return DEFAULT_ALPHA_RANGE if self.standardize else _default_range(self._rows.variances[: self.n_features])
 
     def _trained(self, theta: ArrayLike, lam: ArrayLike) -> _Fit:
         fit = self._fit(theta, lam)
@@ -282,7 +302,7 @@ class RidgeDistillation:
     def _closed_form(self, alpha: float, total: float, rows: int, mean: Floats, S: Floats) -> _Fit:
         d = self.n_features
         M = S[:d, :d].copy()
-        M[np.diag_indices(d)] += alpha
+        M[np.diag_indices(d)] += alpha * self.scales**2
         try:
             # NumPy's Cholesky, not SciPy's: each library has its own BLAS threads, which keep spinning and slow down the other's
             # products.
@@ -313,10 +333,10 @@ class RidgeDistillation:
         return np.hstack([cho_solve(fit.factor, gamma.T, check_finite=False).T, np.zeros((e, e))])
 
     def _gradients(self, fit: _Fit, missed: Floats, missed_mean: Floats) -> tuple[Floats, Floats]:
-        """dJ/dv for all rows at once, and dJ/dalpha = -<A, W>."""
+        """dJ/dv for all rows at once, and dJ/dalpha = -<A, W D^2>, D the units of the columns."""
         A, d = self._adjoint(fit, missed, missed_mean), self.n_features
         grad_theta = self._rows.gradient(fit.K, A, missed_mean / fit.total, fit.mean)
-        grad_lam = np.asarray(np.vdot(A[:, :d], fit.K[:, :d])) if self.lam_set.size else np.empty(0)
+        grad_lam = np.asarray(np.vdot(A[:, :d] * self.scales**2, fit.K[:, :d])) if self.lam_set.size else np.empty(0)
         return grad_theta, grad_lam
 
 
@@ -325,6 +345,32 @@ def _checked_alpha(alpha: object) -> float | tuple[float, float] | None:
         return None
     remedy = "pass a number to fix it, a pair (low, high) to optimise it, or None"
     return check.positive_or_range("alpha", alpha, remedy)
+
+
+def _checked_outer_alpha(outer_alpha: object) -> float | None:
+    """The strength of the penalty in the upper level; None if cross-validation is to choose it."""
+    remedy = 'pass 0 for none, a number in the units of alpha, or "cv"'
+    if isinstance(outer_alpha, str):
+        if outer_alpha != "cv":
+            raise check.fail("outer_alpha", outer_alpha, 'a number of at least 0 or "cv"', remedy)
+        return None
+    return check.real("outer_alpha", outer_alpha, low=0, remedy=remedy)
+
+
+def _checked_outer_coef(outer_coef: object, outer_alpha: float | None, shape: tuple[int, ...]) -> Floats | None:
+    """The prior coefficients as an array of shape (e, d)."""
+    if outer_coef is None:
+        return None
+    if outer_alpha == 0:
+        raise InvalidInput('outer_coef has no use with outer_alpha = 0; pass outer_alpha="cv" or a number above 0')
+    return np.reshape(check.array("outer_coef", outer_coef, shape=shape), (-1, shape[-1]))
+
+
+def _check_squares(names: str, squares: Floats) -> None:
+    """Refuse columns whose squares overflow, or would in a product."""
+    if not check.is_finite(squares) or squares.max() > LARGEST_SQUARE:
+        must = f"squares that fit in float64, with room for their products ({LARGEST_SQUARE:g})"
+        raise InvalidInput(f"{names} must have {must}, got columns that overflow; rescale them")
 
 
 def _default_range(variances: Floats) -> tuple[float, float]:
