@@ -65,28 +65,29 @@ def candidates(X: Any, y: Any, chunks: Sequence[int] | None) -> RowStore:
 
 def validation(
     X_val: Any, y_val: Any, rows: RowStore, draw: Draw | None = None
-) -> tuple[Floats, Floats, FoldSums | None]:
-    """The mean of the validation rows relative to the centre of ``rows``, their R factor (see ``rows.summary``), and fold sums.
+) -> tuple[Floats, Floats, int, FoldSums | None]:
+    """The mean of the validation rows relative to the centre of ``rows``, their R factor (see ``rows.summary``) and number.
 
-    If the candidate rows are in blocks, validation rows in memory are one block: so the same blocks give the same bits. Sums over
-    folds are made if ``draw`` draws the folds.
+    If the candidate rows are in blocks, validation rows in memory are one block: so the same blocks give the same bits. If
+    ``draw`` draws folds, the sums over the rows of each fold come last.
     """
     if is_dask(X_val):
         from mixbin.data.dask_blocks import DaskBlocks
 
         executor = DaskBlocks(X_val, y_val, ("X_val", "y_val"), keep=False)
         mean, R, n = summary_of_blocks(executor, rows.centre)
-        return mean, R, None if draw is None else sums_of_folds(executor, *draw(n), rows.centre + mean)
+        return mean, R, n, None if draw is None else sums_of_folds(executor, *draw(n), rows.centre + mean)
     if isinstance(rows, BlockRows):
         mean, R, _ = summary_of(triangle(X_val, y_val, rows.centre))
     else:
         mean, R = summary(X_val, y_val, rows.centre)
+    n = int(X_val.shape[0])
     if draw is None:
-        return mean, R, None
-    folds, n_folds = draw(X_val.shape[0])
+        return mean, R, n, None
+    folds, n_folds = draw(n)
     if sparse.issparse(X_val):
-        return mean, R, SparseRows(X_val, y_val).fold_sums(folds, n_folds)
-    return mean, R, fold_sums(X_val, y_val, Folds(folds), n_folds, rows.centre + mean)
+        return mean, R, n, SparseRows(X_val, y_val).fold_sums(folds, n_folds)
+    return mean, R, n, fold_sums(X_val, y_val, Folds(folds), n_folds, rows.centre + mean)
 
 
 def block_summary(X: Any, y: Any, centre: Floats, names: tuple[str, str]) -> tuple[Floats, Floats, int]:

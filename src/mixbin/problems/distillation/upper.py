@@ -26,6 +26,7 @@ class Upper(NamedTuple):
     R: Floats  # of the rows alone: the plain loss
     penalised: Floats  # with the rows of the penalty; R itself without one
     alpha: float  # the strength a of the penalty beside the mean of squared errors
+    n_rows: int  # how many rows judge
 
 
 def scales_of(rows: RowStore, d: int) -> Floats:
@@ -42,12 +43,13 @@ def upper_level(
     if X_val is None:
         sums = rows.fold_sums(*drawn_folds(rows.n_rows, seed))
         mean, R = _whole(sums, np.sqrt(rows.variances))
+        n = rows.n_rows
     else:
-        mean, R, sums = validation(X_val, y_val, rows, partial(drawn_folds, seed=seed) if alpha is None else None)
+        mean, R, n, sums = validation(X_val, y_val, rows, partial(drawn_folds, seed=seed) if alpha is None else None)
     if alpha is None:
         assert sums is not None
-        alpha = cross_validated(sums, scales) / float(sums.counts.sum())
-    return Upper(mean, R, with_penalty(R, scales, alpha, coef), alpha)
+        alpha = cross_validated(sums, scales) / n
+    return Upper(mean, R, with_penalty(R, scales, alpha, coef), alpha, n)
 
 
 def with_penalty(R: Floats, scales: Floats, alpha: float, coef: Floats | None) -> Floats:
