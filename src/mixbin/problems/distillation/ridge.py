@@ -44,6 +44,8 @@ LARGEST_WEIGHT = 1e100
 """Larger weights are refused because their sums could overflow; the weights of a budget are at most 1."""
 FIT_ROUNDING = 1e-10
 """The lower bound is lowered by this share of the norm of the targets, so that rounding cannot make it too high."""
+PENALISED_ROUNDING = 1e-13
+"""The same with a penalty in the upper level, whose rows make R well conditioned and triangular."""
 
 
 class _Weighted(NamedTuple):
@@ -250,12 +252,12 @@ class RidgeDistillation:
 
         In the triangular factor the columns of X come before the targets, so the part that X cannot reach is the last diagonal
         block. R is factored once more because it is not triangular if there are few validation rows. Rounding may make the norm
-        too large by FIT_ROUNDING of the norm of the targets, which is therefore subtracted.
+        too large by a share of the norm of the targets, which is therefore subtracted.
         """
-        d = self.n_features
+        d, rounding = self.n_features, PENALISED_ROUNDING if self.outer_alpha else FIT_ROUNDING
         triangle = np.asarray(np.linalg.qr(self._R, mode="r"))
         unreached = float(np.linalg.norm(triangle[d:, d:]))
-        return 0.5 * max(unreached - FIT_ROUNDING * float(np.linalg.norm(self._R[:, d:])), 0.0) ** 2
+        return 0.5 * max(unreached - rounding * float(np.linalg.norm(self._R[:, d:])), 0.0) ** 2
 
     def evaluation_work(self, theta: Floats) -> int:
         """The multiply-adds of one evaluation with gradient: the fit, the adjoint, and two products with all rows."""
