@@ -42,7 +42,9 @@ PAPER = {"judge": "validation", "standardize": False, "outer_alpha": 0, "gap_tol
 """The problem of the paper, judged by validation rows alone; tests/estimators/test_judge.py has the defaults."""
 
 # Tables this small have few validation rows, and their answers do not hold on the other rows.
-pytestmark = pytest.mark.filterwarnings("ignore:.* validation rows for", "ignore:on the rows that were not kept", "ignore:alpha ended")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.* validation rows for", "ignore:on the rows that were not kept", "ignore:alpha ended"
+)
 
 
 def quick(**settings):

@@ -15,7 +15,6 @@ from mixbin.data.kinds import is_dask
 from mixbin.data.rows import DenseRows, RowStore, SparseRows, summary
 from mixbin.errors import InvalidInput
 
-
 Draw = Callable[[int], tuple[NDArray[np.uint8], int]]
 """Draws the fold of each of so many rows, and says how many folds there are."""
 
@@ -63,9 +62,7 @@ def candidates(X: Any, y: Any, chunks: Sequence[int] | None) -> RowStore:
     return BlockRows(LocalBlocks(X, y, sizes))
 
 
-def validation(
-    X_val: Any, y_val: Any, rows: RowStore, draw: Draw | None = None
-) -> tuple[Floats, Floats, int, FoldSums | None]:
+def validation(X_val: Any, y_val: Any, rows: RowStore, draw: Draw | None = None) -> tuple[Floats, Floats, int, FoldSums | None]:
     """The mean of the validation rows relative to the centre of ``rows``, their R factor (see ``rows.summary``) and number.
 
     If the candidate rows are in blocks, validation rows in memory are one block: so the same blocks give the same bits. If

@@ -32,7 +32,6 @@ from mixbin.estimators._common import (
 from mixbin.problems import RidgeDistillation
 from mixbin.problems.distillation.trust import first_point, trust
 
-
 JUDGES = ("auto", "full", "validation")
 
 

@@ -40,7 +40,9 @@ def cross_validated(sums: FoldSums, scales: Floats) -> float:
         train = (sums.counts[others].sum(), sums.sums[others].sum(axis=0), sums.squares[others].sum(axis=0))
         test = (sums.counts[fold], sums.sums[fold], sums.squares[fold])
         mean = train[1] / train[0]
-        errors += _errors(_around(mean, *train) / np.outer(units, units), _around(mean, *test) / np.outer(units, units), len(scales))
+        errors += _errors(
+            _around(mean, *train) / np.outer(units, units), _around(mean, *test) / np.outer(units, units), len(scales)
+        )
     return float(ALPHAS[::-1][np.argmin(errors[::-1])])
 
 

@@ -224,7 +224,7 @@ class RidgeDistillation:
         return 0.5 * float(np.vdot(missed, missed) + np.vdot(missed_mean, missed_mean))
 
     def fitted(self, theta: ArrayLike, lam: ArrayLike) -> tuple[Floats, Floats]:
-        """K = [-W, I] and the point whose predicted targets are its own, relative to ``rows.centre``: a row misses K (z - point)."""
+        """K = [-W, I] and a point, relative to ``rows.centre``: the targets of a row exceed their predictions by K (z - point)."""
         fit = self._trained(theta, lam)
         return fit.K, fit.mean
 
@@ -324,9 +324,9 @@ class RidgeDistillation:
         if not self.standardize:
             low, high = _default_range(self._rows.variances[: self.n_features])
         if self.outer_alpha:
-            spread = high / DEFAULT_ALPHA_RANGE[1]
-            least = max(BEYOND_OUTER * self.outer_alpha, SAFE_ALPHA * spread) * self.theta_set.k / self._rows.n_rows
-            low, high = min(low, least), max(high, self.outer_alpha / BEYOND_OUTER)
+            safe = SAFE_ALPHA * high / DEFAULT_ALPHA_RANGE[1]
+            least = max(min(BEYOND_OUTER * self.outer_alpha, low), safe)
+            low, high = least * self.theta_set.k / self._rows.n_rows, max(high, self.outer_alpha / BEYOND_OUTER)
         return low, high
 
     def _trained(self, theta: ArrayLike, lam: ArrayLike) -> _Fit:
