@@ -111,8 +111,8 @@ class TestAllRowsJudge:
         assert model.excess_ < 0.01
 
 
+@pytest.mark.filterwarnings("ignore:on the rows that were not kept")  # few evaluations, and a penalty that is far too strong
 class TestValidationRowsJudge:
-    @pytest.mark.filterwarnings("ignore:on the rows that were not kept")
     def test_auto_follows_x_val(self):
         X, y = make_table()
         X_val, y_val = make_table(100, seed=1)
@@ -144,6 +144,7 @@ class TestValidationRowsJudge:
 
 
 class TestWarnings:
+    @pytest.mark.filterwarnings("ignore:on the rows that were not kept")
     def test_few_validation_rows(self):
         X, y = make_table()
         model = mb.DistillationRegressor(budget=100, random_state=0, max_evaluations=60)
@@ -159,6 +160,7 @@ class TestWarnings:
             model = mb.DistillationRegressor(budget=100, random_state=0, max_evaluations=200).fit(X, wrong, X_val, y_val)
         assert model.unkept_ratio_ > 1.2
 
+    @pytest.mark.filterwarnings("ignore:on the rows that were not kept")
     def test_alpha_at_a_bound(self):
         X, y = make_table()
         model = mb.DistillationRegressor(budget=50, alpha=(1e2, 1e3), random_state=0, max_evaluations=60)

@@ -224,7 +224,7 @@ class RidgeDistillation:
         return 0.5 * float(np.vdot(missed, missed) + np.vdot(missed_mean, missed_mean))
 
     def fitted(self, theta: ArrayLike, lam: ArrayLike) -> tuple[Floats, Floats]:
-        """K = [-W, I] and a point, relative to ``rows.centre``: the targets of a row exceed their predictions by K (z - point)."""
+        """K = [-W, I] and a point, relative to ``rows.centre``: the targets of a row exceed its predictions by K (z - point)."""
         fit = self._trained(theta, lam)
         return fit.K, fit.mean
 

@@ -24,7 +24,7 @@ class Trust(NamedTuple):
     excess: float
     """(J - J*) / J*, J* being the least value of the upper level for any linear model; NaN if that is 0 and J is not."""
     unkept_ratio: float
-    """The RMSE on the candidate rows that were not kept, divided by that of a ridge regression on all of them; NaN without any."""
+    """The RMSE on the candidate rows not kept, divided by that of a ridge regression on all candidate rows; NaN without any."""
     doubts: list[str]
     """Sentences about what speaks against the answer."""
     at_bound: str | None
@@ -32,7 +32,7 @@ class Trust(NamedTuple):
 
 
 def trust(problem: RidgeDistillation, theta: NDArray[Any], lam: Floats, value: float, seed: int) -> Trust:
-    """Check the rows ``theta`` with the penalty ``lam``, at which J is ``value``; ``seed`` shuffles folds where they are needed."""
+    """Check the rows ``theta`` with the penalty ``lam``, at which J is ``value``; ``seed`` shuffles the folds."""
     ratio = unkept_ratio(problem, theta, lam, seed)
     doubts = []
     if not problem.judged_by_all and problem.n_judging < ROWS_PER_FEATURE * problem.n_features:
@@ -90,7 +90,7 @@ def unkept_ratio(problem: RidgeDistillation, theta: NDArray[Any], lam: Floats, s
 def first_point(problem: RidgeDistillation, seed: int) -> dict[str, Any]:
     """Settings of ``relax_and_penalize`` where all rows judge.
 
-    There the relaxed problem says nothing: equal weights for all rows and alpha = a k/m give the model that is best of all, with a
+    There the relaxed problem says nothing: equal weights for all rows and alpha = a k/m give the model that is best of all, and a
     gradient of zero. A random selection is a better first point, and the proven gap tells when it has become good enough.
     """
     if not problem.judged_by_all:

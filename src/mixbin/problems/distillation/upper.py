@@ -3,8 +3,8 @@
 See docs/maths.md, "Judged by all rows".
 
 The rows that judge enter only through their mean and a factor R of their covariance, 1/n sum zhat zhat' = R'R. A penalty
-a |D (W - W0)|^2, D the units of the columns, is one more block of rows (sqrt(a) D, sqrt(a) D W0') of R: it is exact, it leaves the
-intercept alone, and everything that is computed from R (value, gradient, exchanges, the lower bound) needs no word about it.
+a |D (W - W0)|^2, D the units of the columns, is one more block of rows (sqrt(a) D, sqrt(a) D W0') of R: it is exact, it leaves
+the intercept alone, and what is computed from R (value, gradient, exchanges, the lower bound) needs no word about it.
 """
 
 from functools import partial
