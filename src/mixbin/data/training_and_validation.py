@@ -82,7 +82,7 @@ def validation(X_val: Any, y_val: Any, rows: RowStore, draw: Draw | None = None)
     if draw is None:
         return mean, R, n, None
     folds, n_folds = draw(n)
-    if sparse.issparse(X_val):
+    if sparse.issparse(X_val) and not isinstance(rows, BlockRows):
         return mean, R, n, SparseRows(X_val, y_val).fold_sums(folds, n_folds)
     return mean, R, n, fold_sums(X_val, y_val, Folds(folds), n_folds, rows.centre + mean)
 
