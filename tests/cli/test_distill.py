@@ -24,7 +24,9 @@ ROOT = Path(__file__).resolve().parents[2]
 NAMES = ["a", "b", "c", "price"]
 FILES = ["methods.json", "model.json", "report.html", "result.npz", "selected.csv", "trace.csv"]
 # Few evaluations: the command is under test, not the methods.
-QUICK = ["--budget", "20%", "--alpha", "0.01", "--max-evaluations", "60"]
+PAPER = ["--judge", "validation", "--no-standardize", "--outer-alpha", "0", "--gap-tol", "0"]
+"""The problem of the paper, judged by validation rows alone."""
+QUICK = ["--budget", "20%", "--alpha", "0.01", "--max-evaluations", "60", *PAPER]
 
 
 def invoke(*args):
@@ -66,12 +68,15 @@ def files(tmp_path_factory):
 
 
 def retrained(out, weighted=False):
-    """scikit-learn's Ridge on the rows of selected.csv, as model.json says, and model.json itself."""
+    """scikit-learn's Ridge on the rows of selected.csv, as model.json says and in the units of X, and model.json itself."""
     model = json.loads((out / "model.json").read_text())
     rows = pd.read_csv(out / "selected.csv")
     weight = rows["weight"] if weighted else None
     X, y = rows[list(model["coef"])], rows[model["target"]]
-    return Ridge(alpha=model["candidate_rows"] * model["alpha"]).fit(X, y, sample_weight=weight), model
+    scales = np.array([model.get("scales", {}).get(name, 1.0) for name in X])
+    ridge = Ridge(alpha=model["scikit_learn"]["alpha"]).fit(X / scales, y, sample_weight=weight)
+    ridge.coef_ = ridge.coef_ / scales
+    return ridge, model
 
 
 # What it computes.
@@ -186,8 +191,54 @@ def test_alpha_is_chosen_where_none_is_given(files, tmp_path):
     got = summary(*args, "--out", tmp_path / "run")
     again, model = retrained(tmp_path / "run")
     assert got["alpha"] is None
+    assert (got["judge"], got["rows"], got["validation_rows"], got["validation_split"]) == ("full", 50, 0, None)
+    assert "scales" in model
+    assert "fit(X / scales, y)" in model["scikit_learn"]["how"]
     assert model["alpha"] == got["methods"][-1]["alpha"]
     np.testing.assert_allclose(list(model["coef"].values()), again.coef_, atol=1e-6)
+
+
+def test_all_rows_judge_without_validation_rows(files, tmp_path):
+    args = [files / "train.csv", "--target", "price", "--budget", 12, "--test", files / "test.csv", "--out", tmp_path / "run"]
+    said = invoke(*args).stdout
+    got = json.loads((tmp_path / "run" / "methods.json").read_text())
+    table, model = frame().to_numpy(), json.loads((tmp_path / "run" / "model.json").read_text())
+    coef = np.array(list(model["coef"].values()))
+    squared = np.mean((table[:, :3] @ coef + model["intercept"] - table[:, 3]) ** 2)
+    everything, last = got["methods"]
+    assert last["full_loss"] == pytest.approx(squared / 2)
+    assert last["full_rmse"] == pytest.approx(np.sqrt(squared))
+    scales = table[:, :3].std(axis=0)
+    full = Ridge(alpha=50 * got["outer_alpha"]).fit(table[:, :3] / scales, table[:, 3])
+    assert everything["full_loss"] == pytest.approx(np.mean((full.predict(table[:, :3] / scales) - table[:, 3]) ** 2) / 2)
+    least, value = (
+        loss + 0.5 * got["outer_alpha"] * np.sum(w**2)
+        for loss, w in ((everything["full_loss"], full.coef_), (last["full_loss"], coef * scales))
+    )
+    assert got["excess"] == pytest.approx((value - least) / least, rel=1e-5)
+    assert "as well as one trained on all of them" in " ".join(said.split())
+    assert "worse than a ridge regression on all rows, which no choice of rows can beat" in " ".join(said.split())
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "none: all rows judge" in page
+    assert "which no choice of rows can beat" in page
+
+
+def test_doubts_are_in_the_terminal_and_on_the_page(files, tmp_path):
+    args = [
+        files / "train.csv",
+        "--target",
+        "price",
+        *QUICK,
+        "--alpha",
+        "1000",
+        "--judge",
+        "validation",
+        "--out",
+        tmp_path / "run",
+    ]
+    said = " ".join(invoke(*args).stdout.split())
+    assert "Beware: 10 validation rows for 3 features are fewer than 5 per feature" in said
+    assert "Beware: 10 validation rows for 3 features" in (tmp_path / "run" / "report.html").read_text()
 
 
 @pytest.mark.slow
@@ -355,6 +406,8 @@ def test_a_finished_run_is_not_computed_again(everything, monkeypatch):
         (["--seed", "1"], "seed"),
         (["--budget", "30%"], "budget"),
         (["--alpha", "0.1"], "alpha"),
+        (["--standardize"], "standardize"),
+        (["--outer-alpha", "cv"], "outer_alpha"),
         (["--max-evaluations", "61"], "max_evaluations"),
         (["--method", "top-k"], "method"),
         (["--ignore", "a"], "data, columns"),
@@ -495,6 +548,12 @@ def test_bad_tables_are_refused(tmp_path, kind):
         (["--max-evaluations", "1"], "--max-evaluations must be a whole number of at least 2, got 1"),
         (["--validation-fraction", "1"], "--validation-fraction must be a finite number in (0, 1), got 1.0"),
         (["--validation-fraction", "0.2", "--validation", "{val}"], "--validation-fraction has no use beside --validation"),
+        (["--judge", "full", "--validation", "{val}"], "--judge full has no use for --validation"),
+        (["--judge", "full", "--validation-fraction", "0.2"], "--validation-fraction has no use where all rows judge"),
+        (["--judge", "best"], "'best' is not one of 'auto', 'full', 'validation'"),
+        (["--outer-alpha", "-1"], "--outer-alpha must be cv or a number of at least 0, got '-1'; write cv, 0 for none"),
+        (["--gap-tol", "-1"], "--gap-tol must be"),
+        (["--task", "classification"], "--no-standardize has no use for --task classification"),
         (["--validation", "{bare}"], "{train} has a header and {bare} has none; give both a header"),
         (["--validation", "{less}"], "{less} must have the columns of {train}, but lacks 'b'; add what is missing"),
         (["--test", "{more}"], "{more} must have the columns of {train}, but also has 'd'; remove what is not in both"),
@@ -540,7 +599,7 @@ def test_blog(tmp_path):
     with zipfile.ZipFile(shared_file("BlogFeedback.zip")) as archive:
         archive.extractall(tmp_path / "blog")
     held_out = sorted((tmp_path / "blog").glob("blogData_test-*.csv"))
-    args = [tmp_path / "blog" / "blogData_train.csv", "--target", "280", "--budget", "10%", "--alpha", "100"]
+    args = [tmp_path / "blog" / "blogData_train.csv", "--target", "280", "--budget", "10%", "--alpha", "100", *PAPER]
     args += [arg for file in held_out[10:] for arg in ("--validation", file)]
     args += [arg for file in held_out[:10] for arg in ("--test", file)]
     out = tmp_path / "run"

@@ -24,7 +24,9 @@ from mixbin.data.parquet_pieces import PieceRows, read_column
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ["a", "b", "c", "price"]
-QUICK = ["--budget", "20%", "--alpha", "0.01", "--max-evaluations", "25", "--target", "price"]
+PAPER = ["--judge", "validation", "--no-standardize", "--outer-alpha", "0", "--gap-tol", "0"]
+"""The problem of the paper, judged by validation rows alone."""
+QUICK = ["--budget", "20%", "--alpha", "0.01", "--max-evaluations", "25", "--target", "price", *PAPER]
 
 
 def invoke(*args):

@@ -85,6 +85,7 @@ def test_a_run_gives_the_bits_of_the_same_blocks(path, folder, table):
     assert got.value == expected.value
 
 
+@pytest.mark.filterwarnings("ignore:on the rows that were not kept", "ignore:alpha ended")
 def test_blocks_are_not_put_together_for_the_search(folder, monkeypatch):
     """Neither for all rows nor for those that a split leaves: the estimator reads column by column, too."""
     monkeypatch.setattr("mixbin.data.dask_blocks.KEPT_SHARE", 0.0)
@@ -94,6 +95,7 @@ def test_blocks_are_not_put_together_for_the_search(folder, monkeypatch):
     assert model.support_.sum() == 20
 
 
+@pytest.mark.filterwarnings("ignore:on the rows that were not kept", "ignore:alpha ended")
 def test_an_estimator(folder, table):
     model = mb.DistillationRegressor(budget=20, alpha=0.01, max_evaluations=40, random_state=0).fit(folder.X, folder.y)
     assert model.support_.shape == (120,)

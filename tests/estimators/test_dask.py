@@ -27,8 +27,13 @@ def table():
     return X, y
 
 
+pytestmark = pytest.mark.filterwarnings("ignore:on the rows that were not kept")  # small tables, few evaluations
+PAPER = {"judge": "validation", "standardize": False, "outer_alpha": 0, "gap_tol": 0}
+
+
 def estimator(**keywords):
-    return mb.DistillationRegressor(**({"budget": 20, "alpha": 0.01, "random_state": 0, "max_evaluations": 100} | keywords))
+    few = {"budget": 20, "alpha": 0.01, "random_state": 0, "max_evaluations": 100}
+    return mb.DistillationRegressor(**(few | PAPER | keywords))
 
 
 def test_the_same_rows_are_split_off_as_in_memory(table):
@@ -44,6 +49,17 @@ def test_the_same_rows_are_split_off_as_in_memory(table):
     retrained = Ridge(alpha=128 * got.alpha_).fit(X[got.support_], y[got.support_])
     np.testing.assert_allclose(got.coef_, retrained.coef_, rtol=1e-8)
     assert got.intercept_ == pytest.approx(retrained.intercept_)
+
+
+def test_all_rows_judge(table):
+    X, y = table
+    got = estimator(judge="auto", outer_alpha="cv", standardize=True, alpha=None).fit(
+        da.from_array(X, chunks=(50, -1)), da.from_array(y, chunks=50)
+    )
+    problem = mb.RidgeDistillation(X, y, budget=20, outer_alpha="cv", standardize=True, chunks=(50, 50, 50, 10))
+    assert got.outer_alpha_ == problem.outer_alpha
+    assert got.result_.value == problem.evaluate(got.result_.theta.astype(float), got.result_.lam).value
+    assert got.support_.shape == (160,)
 
 
 def test_a_given_validation_set(table):

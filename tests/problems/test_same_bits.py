@@ -80,6 +80,7 @@ def answers(X, y, seed):
     found.append(blocks.images(X, y, thin, centre))
     found.append(blocks.taken(X, y, np.union1d(0, np.flatnonzero(rng.random(rows) < 0.5)), centre))
     found.append(blocks.triangle(X, y, centre))
+    found += blocks.fold_sums(X, y, blocks.Folds(rng.integers(0, 4, size=rows).astype(np.uint8)), 4, centre)
     return [np.ascontiguousarray(it).tobytes() for it in found]
 
 
@@ -132,6 +133,22 @@ def test_threads_of_blas():
         with threadpool_limits(threads, user_api="blas"):
             found.append(answers(X, y, 0))
     assert found[0] == found[1] == found[2]
+
+
+def test_all_rows_judge_alike_in_blocks_and_on_dask():
+    da = pytest.importorskip("dask.array")
+    X, y = data(160, 4, 0, np.float64, 5)
+    cuts, settings = (50, 70, 40), {"budget": 20, "outer_alpha": "cv", "standardize": True, "cv_seed": 3}
+    here = mb.RidgeDistillation(X, y, chunks=cuts, **settings)
+    there = mb.RidgeDistillation(da.from_array(X, chunks=(cuts, -1)), da.from_array(y, chunks=(cuts,)), **settings)
+    theta, lam = np.random.default_rng(0).random(160), np.array(0.1)
+    one, other = here.evaluate(theta, lam), there.evaluate(theta, lam)
+    assert (here.outer_alpha, one.value, here.lower_bound(theta, lam)) == (
+        there.outer_alpha,
+        other.value,
+        there.lower_bound(theta, lam),
+    )
+    assert one.grad_theta.tobytes() == other.grad_theta.tobytes()
 
 
 @pytest.mark.slow

@@ -54,7 +54,7 @@ def distillation(folder: Path, out: Path) -> dict:
     folder.mkdir(parents=True, exist_ok=True)
     write_table(folder / FILE, [*HOSTILE, TARGET], 100)
     write_table(folder / "test.csv", [*HOSTILE, TARGET], 30, seed=1)
-    options = ["--target", TARGET, "--budget", "30", "--max-evaluations", "60", "--method", "all"]
+    options = ["--target", TARGET, "--budget", "30", "--max-evaluations", "60", "--method", "all", "--judge", "validation"]
     return done("distill", folder / FILE, *options, "--test", folder / "test.csv", "--out", out)
 
 

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mixbin._digest import digest
 from mixbin._validate import Floats
 from mixbin.data import blocks
-from mixbin.data.blocks import Survey
-from mixbin.data.rows import Statistics
+from mixbin.data.blocks import Folds, FoldSums, Survey
+from mixbin.data.rows import Statistics, rounding_of
 from mixbin.problem import Indices
 
 Function = Callable[..., Any]
@@ -79,6 +80,7 @@ class BlockRows:
         self.ends = np.cumsum([part.rows for part in executor.surveys])
         self.n_rows = int(self.ends[-1])
         self.centre, self.variances = blocks.surveyed(executor.surveys)
+        self.rounding = rounding_of(self.centre, self.n_rows)
 
     def moments(self, v: Floats, total: float) -> tuple[Floats, Floats]:
         """The weighted mean and 1/m sum v_i zhat_i zhat_i', in one pass over the blocks with weight."""
@@ -86,6 +88,10 @@ class BlockRows:
         arguments = [None if it is None else (it, self.centre) for it in weights]
         found = self.executor.reduce(blocks.moments, blocks.merged, arguments)
         return found.mean, found.scatter / self.n_rows
+
+    def fold_sums(self, folds: NDArray[np.uint8], n_folds: int) -> FoldSums:
+        """The sums of each fold, in one pass."""
+        return sums_of_folds(self.executor, folds, n_folds, self.centre)
 
     def gradient(self, K: Floats, A: Floats, offset: Floats, mean: Floats) -> Floats:
         """(K zhat)' (A zhat / m - offset) for all rows, in one pass."""
@@ -123,6 +129,14 @@ class BlockRows:
 
     def _map(self, function: Function, *arguments: Any) -> Iterator[Any]:
         return self.executor.map(function, [arguments] * len(self.ends))
+
+
+def sums_of_folds(executor: Executor, folds: NDArray[np.uint8], n_folds: int, centre: Floats) -> FoldSums:
+    """The sums over the rows of each fold (see ``blocks.FoldSums``), in one pass."""
+    ends = np.cumsum([part.rows for part in executor.surveys])
+    arguments = [(Folds(part), n_folds, centre) for part in np.split(folds, ends[:-1])]
+    found: FoldSums = executor.reduce(blocks.fold_sums, blocks.added_folds, arguments)
+    return found
 
 
 def summary_of_blocks(executor: Executor, centre: Floats) -> tuple[Floats, Floats, int]:

@@ -41,6 +41,23 @@ class Moments(NamedTuple):
     scatter: Floats  # sum v zhat zhat', zhat = z - mean
 
 
+class Folds(NamedTuple):
+    """The fold of each row of a block, as a number from 0 on."""
+
+    of: NDArray[np.uint8]
+
+
+class FoldSums(NamedTuple):
+    """Plain sums over the rows z = (x, y) of each fold, relative to a centre near the mean of all rows.
+
+    Folds are drawn at random, so their means are near that centre, too: no digits are lost when moments are made of the sums.
+    """
+
+    counts: Floats  # (folds,)
+    sums: Floats  # (folds, d + e): sum z
+    squares: Floats  # (folds, d + e, d + e): sum z z'
+
+
 class Survey(NamedTuple):
     """What a first look at a block finds."""
 
@@ -128,6 +145,31 @@ def merged(parts: Sequence[Moments]) -> Moments:
     first, *others = parts
     for part in others:
         first = _added(first, part)
+    return first
+
+
+@on_one_blas_thread
+def fold_sums(X: BlockTable, y: Numbers, folds: Folds, n_folds: int, centre: Floats) -> FoldSums:
+    """The sums of each fold over the rows of a block, in one pass."""
+    columns, done = len(centre), 0
+    counts = np.bincount(folds.of, minlength=n_folds).astype(np.float64)
+    sums, squares = np.zeros((n_folds, columns)), np.zeros((n_folds, columns, columns))
+    for block in _centred(X, y, centre):
+        of = folds.of[done : done + len(block)]
+        done += len(block)
+        for fold in range(n_folds):
+            rows = np.asfortranarray(block[of == fold])
+            sums[fold] += rows.sum(axis=0)
+            squares[fold] += rows.T @ rows
+    return FoldSums(counts, sums, squares)
+
+
+@on_one_blas_thread
+def added_folds(parts: Sequence[FoldSums]) -> FoldSums:
+    """The sums of several blocks, added in their order."""
+    first, *others = parts
+    for part in others:
+        first = FoldSums(*(a + b for a, b in zip(first, part, strict=True)))
     return first
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mixbin.data.block_rows import Arguments, Function, Merge
-from mixbin.data.blocks import BRANCHES, Survey, Weights, survey, tree
+from mixbin.data.blocks import BRANCHES, Folds, Survey, Weights, survey, tree
 from mixbin.data.dask_tables import Names
 from mixbin.data.dask_tasks import Source, Wanted, applied, merged, sources_of
 from mixbin.data.parts import RowsInParts
@@ -190,7 +190,7 @@ class DaskBlocks:
         for i in range(0, len(wanted), size):
             sources, arguments = zip(*wanted[i : i + size], strict=True)
             weights = None
-            if isinstance(next(iter(arguments[0]), None), Weights):
+            if isinstance(next(iter(arguments[0]), None), (Weights, Folds)):
                 weights, arguments = [it[0] for it in arguments], tuple(it[1:] for it in arguments)
                 if self.client is not None:  # straight to a worker: the scheduler would have to unpack what is in a graph
                     (weights,) = self.client.scatter([weights], hash=False)

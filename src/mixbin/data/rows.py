@@ -13,10 +13,13 @@ from scipy import sparse
 
 from mixbin._digest import digest
 from mixbin._validate import Floats
+from mixbin.data.blocks import FoldSums
 from mixbin.problem import Indices
 
 ENTRIES_AT_ONCE = 2**20
 """Numbers that are weighted and multiplied at a time, so that no second copy of the data is needed."""
+
+EPS = float(np.finfo(np.float64).eps)
 
 
 class Statistics(NamedTuple):
@@ -39,11 +42,16 @@ class RowStore(Protocol):
     centre: Floats
     variances: Floats
     """Of the columns."""
+    rounding: Floats
+    """Variances up to these may be rounding alone: such a column is constant."""
     random_access: bool
     """Whether any row can be reached without a pass over others: then exchanges are searched among all rows."""
 
     def moments(self, v: Floats, total: float) -> tuple[Floats, Floats]:
         """The weighted mean, and 1/m sum v_i zhat_i zhat_i' with zhat = z - mean; ``total`` is sum v."""
+
+    def fold_sums(self, folds: NDArray[np.uint8], n_folds: int) -> FoldSums:
+        """The sums over the rows of each fold, relative to ``centre``; ``folds`` has the fold of each row."""
 
     def gradient(self, K: Floats, A: Floats, offset: Floats, mean: Floats) -> Floats:
         """(K zhat)' (A zhat / m - offset) for all rows."""
@@ -101,6 +109,13 @@ class RowsInMemory(ABC):
         mean = self.mean(v, rows, total)
         return mean, self.gram(rows, v[rows], mean)
 
+    def fold_sums(self, folds: NDArray[np.uint8], n_folds: int) -> FoldSums:
+        """The sums over the rows of each fold, one fold after the other."""
+        self.passes += 1
+        parts = [self.plain_sums(np.flatnonzero(folds == fold)) for fold in range(n_folds)]
+        sums, squares = zip(*parts, strict=True)
+        return FoldSums(np.bincount(folds, minlength=n_folds).astype(np.float64), np.stack(sums), np.stack(squares))
+
     def gradient(self, K: Floats, A: Floats, offset: Floats, mean: Floats) -> Floats:
         """(K zhat)' (A zhat / m - offset) for all rows."""
         out = self.images(np.vstack([K, A]), mean)
@@ -129,6 +144,10 @@ class RowsInMemory(ABC):
         """1/m sum v_i zhat_i zhat_i' over these rows, zhat = z - mean."""
 
     @abstractmethod
+    def plain_sums(self, rows: Indices) -> tuple[Floats, Floats]:
+        """Sum z and sum z z' over these rows."""
+
+    @abstractmethod
     def products(self, thin: Floats) -> Floats:
         """``thin @ z`` for all rows."""
 
@@ -147,6 +166,7 @@ class DenseRows(RowsInMemory):
             for part in self._parts():
                 part -= self.centre
             self.variances = sum(np.einsum("ij,ij->j", part, part, dtype=np.float64) for part in self._parts()) / len(Z)
+            self.rounding = rounding_of(self.centre, len(Z))
 
     def _parts(self) -> Iterator[NDArray[np.floating]]:
         """Some rows at a time, as views; all at once if nothing has to be converted."""
@@ -170,6 +190,15 @@ class DenseRows(RowsInMemory):
             zhat *= roots[part, None]
             S += zhat.T @ zhat
         return S
+
+    def plain_sums(self, rows: Indices) -> tuple[Floats, Floats]:
+        """Some rows at a time."""
+        columns = self._Z.shape[1]
+        total, squares = np.zeros(columns), np.zeros((columns, columns))
+        for _, z in self._gathered(rows, 0.0):
+            total += z.sum(axis=0)
+            squares += z.T @ z
+        return total, squares
 
     def _gathered(self, rows: Indices, mean: Floats | float) -> Iterator[tuple[Indices, Floats]]:
         """Zhat of these rows, some at a time in one buffer: fresh memory for each costs more than the copy."""
@@ -219,6 +248,7 @@ class SparseRows(RowsInMemory):
         with np.errstate(over="ignore", invalid="ignore"):  # the problem refuses variances that overflow
             squares = np.concatenate([ones @ self._X.power(2), (self._y**2).sum(axis=0)]) / self.n_rows
             self.variances = np.maximum(squares - mean**2, 0.0)
+            self.rounding = EPS * self.n_rows * squares  # the difference of two numbers of that size
 
     def mean(self, v: Floats, rows: Indices, total: float) -> Floats:
         """One pass over the stored entries."""
@@ -231,6 +261,13 @@ class SparseRows(RowsInMemory):
         S = np.block([[(weighted.T @ X).toarray(), weighted.T @ y], [(weighted.T @ y).T, (y * weights[:, None]).T @ y]])
         S -= weights.sum() * np.outer(mean, mean)
         return np.asarray(S / self.n_rows)
+
+    def plain_sums(self, rows: Indices) -> tuple[Floats, Floats]:
+        """Sparse products."""
+        X, y = self._X[rows], self._y[rows]
+        across = X.T @ y
+        squares = np.block([[(X.T @ X).toarray(), across], [across.T, y.T @ y]])
+        return np.concatenate([np.ones(len(rows)) @ X, y.sum(axis=0)]), squares
 
     def products(self, thin: Floats) -> Floats:
         """One sparse product."""
@@ -254,6 +291,12 @@ class SparseRows(RowsInMemory):
     def digest(self) -> str:
         """A hash of the data."""
         return digest(self._X.data, self._X.indices, self._X.indptr, self._y)
+
+
+def rounding_of(mean: Floats, n_rows: int) -> Floats:
+    """The largest variance that a constant column of this mean may seem to have: scikit-learn's StandardScaler uses the same."""
+    with np.errstate(over="ignore"):
+        return np.asarray((EPS * n_rows * mean) ** 2)
 
 
 def summary(X: Any, y: Floats, centre: Floats) -> tuple[Floats, Floats]:

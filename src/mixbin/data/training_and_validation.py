@@ -1,24 +1,35 @@
 """The four tables of distillation (arrays, sparse matrices or Dask collections), checked against each other, and their stores."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from mixbin import _validate as check
 from mixbin._validate import Floats
-from mixbin.data.block_rows import BlockRows, LocalBlocks, summary_of_blocks
-from mixbin.data.blocks import summary_of, triangle
+from mixbin.data.block_rows import BlockRows, LocalBlocks, summary_of_blocks, sums_of_folds
+from mixbin.data.blocks import Folds, FoldSums, fold_sums, summary_of, triangle
 from mixbin.data.kinds import is_dask
 from mixbin.data.rows import DenseRows, RowStore, SparseRows, summary
 from mixbin.errors import InvalidInput
 
+Draw = Callable[[int], tuple[NDArray[np.uint8], int]]
+"""Draws the fold of each of so many rows, and says how many folds there are."""
+
 
 def checked(X: Any, y: Any, X_val: Any, y_val: Any) -> tuple[Any, Any, Any, Any]:
-    """The four tables with shapes that fit each other; Dask collections become Dask arrays, whose rows are not read yet."""
+    """The four tables with shapes that fit each other; Dask collections become Dask arrays, whose rows are not read yet.
+
+    X_val and y_val may both be None.
+    """
     X, y = _pair("X", X, "y", y)
+    if (X_val is None) != (y_val is None):
+        missing, given = ("X_val", "y_val") if X_val is None else ("y_val", "X_val")
+        raise InvalidInput(f"{missing} must be given together with {given}, got None; pass both or none of them")
+    if X_val is None:
+        return X, y, None, None
     X_val, y_val = _pair("X_val", X_val, "y_val", y_val)
     if X_val.shape[1] != X.shape[1]:
         raise InvalidInput(
@@ -51,14 +62,29 @@ def candidates(X: Any, y: Any, chunks: Sequence[int] | None) -> RowStore:
     return BlockRows(LocalBlocks(X, y, sizes))
 
 
-def validation(X_val: Any, y_val: Any, rows: RowStore) -> tuple[Floats, Floats]:
-    """The mean of the validation rows relative to the centre of ``rows``, and their R factor (see ``rows.summary``).
+def validation(X_val: Any, y_val: Any, rows: RowStore, draw: Draw | None = None) -> tuple[Floats, Floats, int, FoldSums | None]:
+    """The mean of the validation rows relative to the centre of ``rows``, their R factor (see ``rows.summary``) and number.
 
-    If the candidate rows are in blocks, validation rows in memory are one block: so the same blocks give the same bits.
+    If the candidate rows are in blocks, validation rows in memory are one block: so the same blocks give the same bits. If
+    ``draw`` draws folds, the sums over the rows of each fold come last.
     """
-    if is_dask(X_val) or isinstance(rows, BlockRows):
-        return block_summary(X_val, y_val, rows.centre, ("X_val", "y_val"))[:2]
-    return summary(X_val, y_val, rows.centre)
+    if is_dask(X_val):
+        from mixbin.data.dask_blocks import DaskBlocks
+
+        executor = DaskBlocks(X_val, y_val, ("X_val", "y_val"), keep=False)
+        mean, R, n = summary_of_blocks(executor, rows.centre)
+        return mean, R, n, None if draw is None else sums_of_folds(executor, *draw(n), rows.centre + mean)
+    if isinstance(rows, BlockRows):
+        mean, R, _ = summary_of(triangle(X_val, y_val, rows.centre))
+    else:
+        mean, R = summary(X_val, y_val, rows.centre)
+    n = int(X_val.shape[0])
+    if draw is None:
+        return mean, R, n, None
+    folds, n_folds = draw(n)
+    if sparse.issparse(X_val) and not isinstance(rows, BlockRows):
+        return mean, R, n, SparseRows(X_val, y_val).fold_sums(folds, n_folds)
+    return mean, R, n, fold_sums(X_val, y_val, Folds(folds), n_folds, rows.centre + mean)
 
 
 def block_summary(X: Any, y: Any, centre: Floats, names: tuple[str, str]) -> tuple[Floats, Floats, int]:

@@ -12,15 +12,17 @@ from mixbin.estimators._common import Candidates, split_rows
 from mixbin.problems import RidgeDistillation
 
 
-def candidates_on_dask(estimator: Any, X: Any, y: Any, X_val: Any, y_val: Any, rng: np.random.RandomState) -> Candidates:
+def candidates_on_dask(
+    estimator: Any, X: Any, y: Any, X_val: Any, y_val: Any, rng: np.random.RandomState, whole: bool
+) -> Candidates:
     """The numbers of the candidate rows, how many rows X has, and the problem; the rows themselves stay with the workers.
 
+    If ``whole``, all rows of X are candidates; otherwise validation rows are split off.
     The split draws the same validation rows as for arrays in memory, but keeps them in ascending order: Dask selects rows with a
     mask, block by block.
     """
-    settings = {"budget": estimator.budget, "alpha": estimator.alpha}
-    if X_val is not None:
-        problem = RidgeDistillation(X, y, X_val, y_val, **settings)
+    if whole:
+        problem = RidgeDistillation(X, y, X_val, y_val, **estimator._settings(rng))
         n_rows = problem.theta_set.size
         candidates = np.arange(n_rows)
     else:
@@ -30,7 +32,7 @@ def candidates_on_dask(estimator: Any, X: Any, y: Any, X_val: Any, y_val: Any, r
         chosen = np.zeros(n_rows, dtype=bool)
         chosen[candidates] = True
         train, held_out = ((rows_where(table, mask), rows_where(targets, mask)) for mask in (chosen, ~chosen))
-        problem = RidgeDistillation(*train, *held_out, **settings)
+        problem = RidgeDistillation(*train, *held_out, **estimator._settings(rng))
     _note_features(estimator, X)
     return candidates, n_rows, problem
 

@@ -3,16 +3,20 @@
 One of the methods chooses the rows by solving ``RidgeDistillation``; the fitted model is the ridge regression on these rows.
 """
 
+import warnings
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from mixbin import _validate as check
 from mixbin._validate import Floats
 from mixbin.data.kinds import is_dask
+from mixbin.errors import InvalidInput
 from mixbin.estimators._common import (
     Candidates,
     check_both,
@@ -21,17 +25,22 @@ from mixbin.estimators._common import (
     four_tables,
     generator,
     linear,
+    method_seed,
     split_rows,
     validated,
 )
 from mixbin.problems import RidgeDistillation
+from mixbin.problems.distillation.trust import first_point, trust
+
+JUDGES = ("auto", "full", "validation")
 
 
 class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Ridge regression trained on the few rows that predict a validation set best.
+    """Ridge regression trained on a few rows, chosen so that it predicts like one trained on all rows.
 
-    On the selected rows the model is scikit-learn's ``Ridge(alpha=m * alpha_)``, where m counts all candidate rows: the rows of
-    X without those split off for validation.
+    By default every row of X is a candidate and all rows judge: the objective is that of a ridge regression on all rows, whose
+    strength is chosen by cross-validation. No choice of rows can beat that regression by this objective, and ``excess_`` says how
+    far the answer is above it. If ``fit`` gets validation rows, these judge.
 
     Parameters
     ----------
@@ -39,18 +48,33 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         How many rows to keep: a count, or a fraction in (0, 1] of the candidate rows, rounded half up.
     alpha : float, pair of floats or None, default=None
         The strength of the ridge penalty. A number fixes it; a pair (low, high) is a range in which it is optimised together
-        with the rows; None is the range (1e-6, 1e2) times the mean variance of the columns of X.
+        with the rows; None is a wide range. With ``standardize`` it is in standardised units.
     method : {"penalize", "top-k", "simple", "relax"}, default="penalize"
         How the rows are chosen: by ``relax_and_penalize``, or by a baseline that relaxes the choice to weights and then keeps
         the largest ("top-k"), those of at least one half ("simple", which may miss the budget), or all weights ("relax").
     validation_fraction : float, default=0.2
-        The fraction of the rows that is split off for validation when ``fit`` gets no validation set.
+        The fraction of the rows that is split off when ``judge="validation"`` and ``fit`` gets no validation set.
     random_state : int, RandomState instance or None, default=None
-        Seeds the split, as in ``train_test_split``, and the starts of the method. Pass an int to get the same result every time.
+        Seeds the folds, the split, as in ``train_test_split``, and the starts of the method. Pass an int to get the same result
+        every time.
     max_evaluations : int or None, default=None
         How many models the method may train and validate. None uses the default of the method.
     verbose : bool, default=False
         Show the progress on a terminal.
+    judge : {"auto", "full", "validation"}, default="auto"
+        Which rows judge a choice. "full": all rows of X. "validation": X_val or, without it, rows split off X, which are then no
+        candidates. "auto" is "validation" if ``fit`` gets X_val, and "full" if not.
+    standardize : bool, default=True
+        Whether the penalties are on coefficients per standard deviation of a column, so that the units of the columns do not
+        matter. X is not copied, and ``coef_`` is in the units of X.
+    outer_alpha : float or "cv", default="cv"
+        The strength of a ridge penalty in the objective that judges, beside half the mean squared error of the rows that judge.
+        "cv" chooses it by shuffled 10-fold cross-validation on these rows; 0 is the paper's problem.
+    outer_coef : array of shape (n_features,) or (n_targets, n_features), default=None
+        Coefficients that this penalty pulls towards, in the units of X; zero by default.
+    gap_tol : float, default=1e-3
+        The search for better rows ends once it is proven that no choice is better by this share of the objective. 0 asks for the
+        exchange-by-exchange certificate: the search ends when no exchange of two rows lowers the objective, which takes longer.
 
     Attributes
     ----------
@@ -60,6 +84,15 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         The weight of each row of X: 1 where selected and 0 elsewhere, or anything between with ``method="relax"``.
     alpha_ : float
         The strength of the ridge penalty, fixed or found.
+    outer_alpha_ : float
+        The strength of the penalty in the objective that judges, given or found.
+    scales_ : array of shape (n_features,)
+        The standard deviations of the columns among the candidate rows, 1 for constant columns; all 1 unless ``standardize``.
+    excess_ : float
+        (J - J*) / J*: J is the objective at the answer and J* its least value for any linear model, so no choice of rows and no
+        alpha is better by more than this share of J*. NaN if J* is 0.
+    unkept_ratio_ : float
+        The RMSE on the candidate rows that were not kept, divided by that of a ridge regression on all candidate rows.
     coef_ : array of shape (n_features,) or (n_targets, n_features)
         The coefficients.
     intercept_ : float or array of shape (n_targets,)
@@ -71,6 +104,13 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
     feature_names_in_ : array of shape (n_features_in_,)
         Their names, if the columns of X have names.
 
+    Warns
+    -----
+    UserWarning
+        If there are fewer than 5 validation rows per feature, or ``unkept_ratio_`` is above 1.2.
+    ConvergenceWarning
+        If alpha ends at a bound of its range.
+
     See Also
     --------
     mixbin.RidgeDistillation : The problem that is solved.
@@ -79,7 +119,16 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
 
     Notes
     -----
-    ``sample_weight`` is not supported: choosing the weights of the rows is what this estimator does.
+    The rows are for a linear model: a random forest trained on them is worse than one trained on random rows.
+
+    On the selected rows the model is scikit-learn's ``Ridge(alpha=m * alpha_)`` on ``X / scales_``, where m counts the candidate
+    rows; its coefficients divided by ``scales_`` are ``coef_``.
+
+    With clean validation rows and wrong targets among the candidates, choosing rows was no better in a study than a ridge
+    regression on the validation rows alone. For gross errors in the targets use a robust regression.
+
+    ``standardize=False, outer_alpha=0, gap_tol=0`` with validation rows is the problem of the paper. ``sample_weight`` is not
+    supported: choosing the weights of the rows is what this estimator does. Several targets count in their own units.
 
     X and y may be Dask arrays or dataframes with the same blocks of rows (see ``RidgeDistillation``), such as the X and y of a
     ``ParquetFolder``; their rows are not read into this process. In that case X_val and y_val may be arrays or Dask
@@ -93,13 +142,12 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
     >>> import numpy as np
     >>> from mixbin import DistillationRegressor
     >>> rng = np.random.default_rng(0)
-    >>> X, X_val = rng.normal(size=(100, 3)), rng.normal(size=(30, 3))
-    >>> y, y_val = (A @ [1.0, 2.0, 3.0] + 0.1 * rng.normal(size=len(A)) for A in (X, X_val))
-    >>> y[:20] *= -1  # some labels have gone wrong
-    >>> model = DistillationRegressor(budget=50, max_evaluations=200, random_state=0).fit(X, y, X_val, y_val)
-    >>> int(model.support_.sum()), bool(model.support_[:20].mean() < 0.1)  # next to none of them is kept
-    (50, True)
-    >>> model.coef_.round(1)
+    >>> X = rng.normal(size=(1000, 3)) * [1.0, 1e-3, 1e3]  # in very different units
+    >>> y = X @ [1.0, 2e3, 3e-3] + 0.1 * rng.normal(size=1000)
+    >>> model = DistillationRegressor(budget=20, random_state=0).fit(X, y)
+    >>> int(model.support_.sum()), bool(model.excess_ < 0.01)  # as good as all 1,000 rows, and proven
+    (20, True)
+    >>> (model.coef_ * [1.0, 1e-3, 1e3]).round(1)
     array([1., 2., 3.])
     """
 
@@ -112,6 +160,12 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         random_state: int | np.random.RandomState | None = None,
         max_evaluations: int | None = None,
         verbose: bool = False,
+        *,
+        judge: str = "auto",
+        standardize: bool = True,
+        outer_alpha: float | str = "cv",
+        outer_coef: ArrayLike | None = None,
+        gap_tol: float = 1e-3,
     ) -> None:
         self.budget = budget
         self.alpha = alpha
@@ -120,6 +174,11 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         self.random_state = random_state
         self.max_evaluations = max_evaluations
         self.verbose = verbose
+        self.judge = judge
+        self.standardize = standardize
+        self.outer_alpha = outer_alpha
+        self.outer_coef = outer_coef
+        self.gap_tol = gap_tol
 
     def fit(self, X: ArrayLike, y: ArrayLike, X_val: ArrayLike | None = None, y_val: ArrayLike | None = None) -> Self:
         """Choose the rows and train on them.
@@ -127,11 +186,11 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            The rows to choose from and, without a validation set, to validate on.
+            The rows to choose from.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             One target or several.
         X_val : array-like of shape (n_validation, n_features), default=None
-            Rows to validate on. If given, all rows of X are candidates.
+            Rows that judge. If given, all rows of X are candidates.
         y_val : array-like of shape (n_validation,) or (n_validation, n_targets), default=None
             Their targets.
 
@@ -140,27 +199,66 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         self : DistillationRegressor
         """
         check_settings(self)
+        check.choice("judge", self.judge, JUDGES)
         rng = generator(self.random_state)
         check_both(X_val, y_val)
+        if self.judge == "full" and X_val is not None:
+            raise InvalidInput(
+                'judge="full" has no use for X_val and y_val: all rows of X judge; drop them, or pass judge="validation"'
+            )
         build = self._on_dask if is_dask(X) or is_dask(y) else self._in_memory
         candidates, n_rows, problem = build(X, y, X_val, y_val, rng)
-        self.coef_, self.intercept_ = choose_rows(self, problem, candidates, n_rows, rng)
+        self._choose(problem, candidates, n_rows, rng)
         return self
+
+    def _choose(self, problem: RidgeDistillation, candidates: Any, n_rows: int, rng: np.random.RandomState) -> None:
+        """Choose the rows, set the attributes, and warn about an answer that may not hold."""
+        seed = self._cv_seed(rng)
+        settings = {"gap_tol": self.gap_tol, **first_point(problem, seed)}
+        self.coef_, self.intercept_ = choose_rows(self, problem, candidates, n_rows, rng, **settings)
+        self.outer_alpha_, self.scales_ = problem.outer_alpha, problem.scales
+        found = trust(problem, self.result_.theta, self.result_.lam, self.result_.value, seed)
+        self.excess_, self.unkept_ratio_ = found.excess, found.unkept_ratio
+        for doubt in found.doubts:
+            warnings.warn(doubt, UserWarning, stacklevel=3)
+        if found.at_bound is not None:
+            warnings.warn(found.at_bound, ConvergenceWarning, stacklevel=3)
+
+    def _judged_by_all(self, X_val: Any) -> bool:
+        return self.judge == "full" or (self.judge == "auto" and X_val is None)
+
+    def _cv_seed(self, rng: np.random.RandomState) -> int:
+        """The seed of the folds and of the first point: ``random_state`` itself if it is a whole number."""
+        return method_seed(self.random_state, rng)
+
+    def _settings(self, rng: np.random.RandomState) -> dict[str, Any]:
+        """The settings of the problem."""
+        return {
+            "budget": self.budget,
+            "alpha": self.alpha,
+            "outer_alpha": self.outer_alpha,
+            "outer_coef": self.outer_coef,
+            "standardize": self.standardize,
+            "cv_seed": self._cv_seed(rng) if self.outer_alpha == "cv" else 0,
+        }
 
     def _in_memory(self, X: Any, y: Any, X_val: Any, y_val: Any, rng: np.random.RandomState) -> Candidates:
         """For arrays: the numbers of the candidate rows, how many rows X has, and the problem."""
         how = {"accept_sparse": "csr", "multi_output": True, "y_numeric": True, "dtype": np.float64}
         table, targets = validated(self, X, y, ensure_min_samples=2 if X_val is None else 1, **how)
         n_rows = int(table.shape[0])
+        if self._judged_by_all(X_val):
+            return np.arange(n_rows), n_rows, RidgeDistillation(table, targets, **self._settings(rng))
         draw = partial(split_rows, n_rows, self.validation_fraction, rng)
         candidates, data = four_tables(self, table, targets, X_val, y_val, draw)
-        return candidates, n_rows, RidgeDistillation(*data, budget=self.budget, alpha=self.alpha)
+        return candidates, n_rows, RidgeDistillation(*data, **self._settings(rng))
 
     def _on_dask(self, X: Any, y: Any, X_val: Any, y_val: Any, rng: np.random.RandomState) -> Candidates:
         """For Dask collections: the numbers of the candidate rows, how many rows X has, and the problem."""
         from mixbin.estimators._dask import candidates_on_dask
 
-        return candidates_on_dask(self, X, y, X_val, y_val, rng)
+        whole = self._judged_by_all(X_val) or X_val is not None
+        return candidates_on_dask(self, X, y, X_val, y_val, rng, whole)
 
     def predict(self, X: ArrayLike) -> Floats:
         """Predict the targets of rows.

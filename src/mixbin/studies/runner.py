@@ -116,7 +116,7 @@ def _run_method(method: str, study: Study[Any], folder: RunFolder, max_evaluatio
         if method in BASELINES:
             result = relax_and_round(study.problem, rounding=BASELINES[method], **common)
         else:
-            result = relax_and_penalize(study.problem, **common, **study.settings)
+            result = relax_and_penalize(study.problem, **common, **study.search_settings())
     if result.status is not Status.STOPPED:
         folder.keep(method, result, clock.seconds)
     if interruption.asked:

@@ -100,6 +100,10 @@ class Study(ABC, Generic[O]):
         """A few words that the progress display adds to its line."""
         return ""
 
+    def search_settings(self) -> Mapping[str, Any]:
+        """Further keywords of relax_and_penalize that depend on the problem."""
+        return self.settings
+
     @abstractmethod
     def measure(self, theta: NDArray[Any], lam: Floats) -> dict[str, Any]:
         """The numbers of an answer; the same names for every answer, None where there is nothing to measure."""

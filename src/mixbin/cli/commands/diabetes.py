@@ -46,15 +46,16 @@ class Split:
     test: Rows
 
     def rmse(self, part: Rows, weights: NDArray[Any], alpha: float) -> float | None:
-        """Train scikit-learn's Ridge on the weighted training rows; its error on ``part``, or None if no row has weight."""
+        """Train scikit-learn's Ridge on the weighted training rows, standardised; its error on ``part``, or None without rows."""
         from sklearn.linear_model import Ridge
 
         used = weights > 0
         if not used.any():
             return None
         rows = self.train[used]
-        model = Ridge(alpha=len(self.train) * alpha).fit(self.X[rows], self.y[rows], sample_weight=weights[used].astype(float))
-        return float(np.sqrt(np.mean((model.predict(self.X[part]) - self.y[part]) ** 2)))
+        X = self.X / self.X[self.train].std(axis=0)
+        model = Ridge(alpha=len(self.train) * alpha).fit(X[rows], self.y[rows], sample_weight=weights[used].astype(float))
+        return float(np.sqrt(np.mean((model.predict(X[part]) - self.y[part]) ** 2)))
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,13 @@ from mixbin import _validate as check
 from mixbin._digest import digest
 from mixbin._validate import Floats
 from mixbin.data.rows import RowStore
-from mixbin.data.training_and_validation import candidates, checked, validation
+from mixbin.data.training_and_validation import candidates, checked
 from mixbin.errors import DivergedError, InvalidInput
 from mixbin.problem import Evaluation, Improved, Indices, Warm
+from mixbin.problems.distillation.cross_validation import cross_validated, drawn_folds
 from mixbin.problems.distillation.exchanges import ExchangeSearch
 from mixbin.problems.distillation.expansion import Expansion
+from mixbin.problems.distillation.upper import scales_of, upper_level
 from mixbin.problems.strength import Strength
 from mixbin.problems.work import Work
 from mixbin.sets import Budget
@@ -33,12 +35,17 @@ from mixbin.sets.budget import resolve_budget
 
 DEFAULT_ALPHA_RANGE = (1e-6, 1e2)
 """``alpha=None`` means this range times the mean variance of the columns of X."""
+BEYOND_OUTER, SAFE_ALPHA = 1e-3, 1e-10
+"""With a penalty in the upper level, the range of ``alpha=None`` reaches this far beyond the alpha that would suit all rows, but
+not so far below the variances that rounding could make the ridge system singular."""
 LARGEST_SQUARE = 1e120
 """Columns whose squares exceed this are refused: gradients multiply such squares, and solvers square the gradients."""
 LARGEST_WEIGHT = 1e100
 """Larger weights are refused because their sums could overflow; the weights of a budget are at most 1."""
 FIT_ROUNDING = 1e-10
 """The lower bound is lowered by this share of the norm of the targets, so that rounding cannot make it too high."""
+PENALISED_ROUNDING = 1e-13
+"""The same with a penalty in the upper level, whose rows make R well conditioned and triangular."""
 
 
 class _Weighted(NamedTuple):
@@ -67,6 +74,9 @@ class RidgeDistillation:
     J(v, alpha) = 1/(2n) sum_j |W x_j + b - y_j|^2 over the validation rows. On selected rows this is scikit-learn's
     ``Ridge(alpha=m * alpha)``, where m counts all candidate rows, not the selected ones.
 
+    Without validation rows all candidate rows judge. ``outer_alpha`` adds a/2 |W - W0|^2 to the upper level; ``standardize``
+    measures the coefficients in both penalties by the standard deviations of the columns (docs/maths.md, "Judged by all rows").
+
     Parameters
     ----------
     X : array, sparse matrix, Dask array or Dask dataframe of shape (m, d)
@@ -75,15 +85,27 @@ class RidgeDistillation:
         read again in every pass.
     y : array of shape (m,) or (m, e)
         One target or several. If X is a Dask collection, y must be a Dask collection with the same blocks.
-    X_val : array, sparse matrix, Dask array or Dask dataframe of shape (n, d)
-        The validation rows.
-    y_val : array of shape (n,) or (n, e)
+    X_val : array, sparse matrix, Dask array or Dask dataframe of shape (n, d), optional
+        The validation rows. Without them, the candidate rows themselves judge.
+    y_val : array of shape (n,) or (n, e), optional
         Their targets: a Dask collection if X_val is one.
     budget : int or float, default 0.1
         How many rows to keep: a count, or a fraction in (0, 1] of the candidate rows.
     alpha : float, pair of floats or None, default None
         The strength of the ridge penalty. A number fixes it; a pair (low, high) makes it the continuous variable ``lam``,
-        optimised together with the rows; None is the pair (1e-6, 1e2) times the mean variance of the columns of X.
+        optimised together with the rows; None is the pair (1e-6, 1e2) times the mean variance of the columns of X, which is 1
+        if ``standardize``, and a wider one if ``outer_alpha`` asks for it.
+    outer_alpha : float or "cv", default 0.0
+        The strength a of the penalty in the upper level, in the units of alpha; 0 is the paper's problem. "cv" chooses it by
+        10-fold cross-validation on the rows that judge, n of them: one of ``numpy.logspace(-5, 5, 21)``, divided by n.
+    outer_coef : array of shape (d,), or (e, d) when y has two dimensions, optional
+        The coefficients W0 that the penalty of the upper level pulls towards; zero by default.
+    standardize : bool, default False
+        Whether both penalties are on coefficients per standard deviation of a column of X, so that the units of the columns do
+        not matter: alpha |D W|^2 with D the standard deviations. The data are not copied, and coefficients stay in the units of
+        X.
+    cv_seed : int, default 0
+        Shuffles the rows into the folds of the cross-validation.
     chunks : sequence of int, optional
         Work on blocks with these numbers of rows, as on a Dask array with these chunks, and to the same bits. For arrays only.
         A block is computed on one BLAS thread.
@@ -96,6 +118,14 @@ class RidgeDistillation:
         Where alpha lives: shape (), in logarithmic scale; without dimensions when alpha is fixed.
     alpha : float or tuple of two floats
         The number or the pair in use; ``strength.value(lam)`` is the number that belongs to ``lam``.
+    outer_alpha : float
+        The strength of the penalty in the upper level, given or found by cross-validation.
+    scales : array of shape (d,)
+        The standard deviations D of the columns of X, 1 for constant columns; all 1 unless ``standardize``.
+    judged_by_all : bool
+        Whether the candidate rows themselves judge.
+    n_judging : int
+        How many rows judge.
     rows : row store
         ``rows.statistics()`` tells how the candidate rows are kept: ``storage`` says in words how large they are, where they are
         and whether they are read again in every pass; ``passes``, ``bytes_read`` and ``n_workers`` count.
@@ -122,31 +152,40 @@ class RidgeDistillation:
         self,
         X: Any,
         y: Any,
-        X_val: Any,
-        y_val: Any,
+        X_val: Any = None,
+        y_val: Any = None,
         budget: int | float = 0.1,
         alpha: float | tuple[float, float] | None = None,
         *,
+        outer_alpha: float | str = 0.0,
+        outer_coef: ArrayLike | None = None,
+        standardize: bool = False,
+        cv_seed: int = 0,
         chunks: Sequence[int] | None = None,
     ) -> None:
         X, y, X_val, y_val = checked(X, y, X_val, y_val)
         fixed_or_range = _checked_alpha(alpha)
+        outer = _checked_outer_alpha(outer_alpha)
+        self.standardize = check.flag("standardize", standardize)
+        self.judged_by_all = X_val is None
         self.n_features, self._one_target = int(X.shape[1]), y.ndim == 1
+        prior = _checked_outer_coef(outer_coef, outer, (*y.shape[1:], self.n_features))
+        seed = check.whole("cv_seed", cv_seed, low=0, remedy="it shuffles the folds of the cross-validation; pass 0")
         self._rows = candidates(X, y, chunks)
         m = self._rows.n_rows
         self.theta_set = Budget(m, resolve_budget("budget", budget, m))
+        _check_squares("X and y", self._rows.variances)
+        self.scales = scales_of(self._rows, self.n_features) if self.standardize else np.ones(self.n_features)
         with np.errstate(over="ignore", invalid="ignore"):
-            self._val_mean, self._R = validation(X_val, y_val, self._rows)
-            squares = np.square(np.vstack([self._val_mean, self._R]))
-        for names, spread in (("X and y", self._rows.variances), ("X_val and y_val", squares)):
-            if not check.is_finite(spread) or spread.max() > LARGEST_SQUARE:
-                must = f"squares that fit in float64, with room for their products ({LARGEST_SQUARE:g})"
-                raise InvalidInput(f"{names} must have {must}, got columns that overflow; rescale them")
+            upper = upper_level(self._rows, X_val, y_val, self.scales, outer, prior, seed)
+            self._val_mean, self._loss_R, self._R, self.outer_alpha, self.n_judging = upper
+            _check_squares("X_val and y_val", np.square(np.vstack([self._val_mean, self._R])))
         # Moves are evaluated at the point that was evaluated last, and often only lam changes: so the last moments and the last
         # fit are kept. A hash of the weights recognises them, because a copy would add much to the memory of a large problem.
         self._moments: tuple[str, _Weighted] | None = None
         self._last: tuple[float, _Fit] | None = None
-        self.alpha = _default_range(self._rows.variances[: self.n_features]) if fixed_or_range is None else fixed_or_range
+        self.default_alpha = fixed_or_range is None
+        self.alpha = self._default_range() if fixed_or_range is None else fixed_or_range
         self.strength = Strength(self.alpha)
         self.lam_set = self.strength.box()
 
@@ -178,13 +217,33 @@ class RidgeDistillation:
         """Make exchanges that each lower J; the search costs at most ``max_cost`` evaluations (see ``exchanges``)."""
         return ExchangeSearch(self).improve(theta, lam, max_cost)
 
+    def validation_loss(self, theta: ArrayLike, lam: ArrayLike = ()) -> float:
+        """Half the mean squared error on the rows that judge: J without the penalty of the upper level."""
+        fit = self._trained(theta, lam)
+        missed, missed_mean = self._loss_R @ fit.K.T, fit.K @ (self._val_mean - fit.mean)
+        return 0.5 * float(np.vdot(missed, missed) + np.vdot(missed_mean, missed_mean))
+
+    def fitted(self, theta: ArrayLike, lam: ArrayLike) -> tuple[Floats, Floats]:
+        """K = [-W, I] and a point, relative to ``rows.centre``: the targets of a row exceed its predictions by K (z - point)."""
+        fit = self._trained(theta, lam)
+        return fit.K, fit.mean
+
+    def fitted_to_all(self, seed: int = 0) -> tuple[Floats, Floats]:
+        """The same for a ridge regression on all candidate rows, whose strength cross-validation on them chooses."""
+        m = self._rows.n_rows
+        alpha = self.outer_alpha
+        if not (self.judged_by_all and alpha):
+            alpha = cross_validated(self._rows.fold_sums(*drawn_folds(m, seed)), self.scales) / m
+        fit = self._closed_form(alpha, float(m), m, *self._rows.moments(np.ones(m), float(m)))
+        return fit.K, fit.mean
+
     @property
     def rows(self) -> RowStore:
         """The store of the candidate rows; ``rows.statistics()`` says how large they are, where, and how often they were read."""
         return self._rows
 
     def lower_bound(self, theta: Floats, lam: Floats) -> float:
-        """The lowest validation loss of any linear model with intercept: no choice of rows and no alpha can fall below it."""
+        """The lowest value of the upper level for any linear model with intercept: no choice of rows, no alpha falls below it."""
         return self._least_value
 
     @cached_property
@@ -193,12 +252,12 @@ class RidgeDistillation:
 
         In the triangular factor the columns of X come before the targets, so the part that X cannot reach is the last diagonal
         block. R is factored once more because it is not triangular if there are few validation rows. Rounding may make the norm
-        too large by FIT_ROUNDING of the norm of the targets, which is therefore subtracted.
+        too large by a share of the norm of the targets, which is therefore subtracted.
         """
-        d = self.n_features
+        d, rounding = self.n_features, PENALISED_ROUNDING if self.outer_alpha else FIT_ROUNDING
         triangle = np.asarray(np.linalg.qr(self._R, mode="r"))
         unreached = float(np.linalg.norm(triangle[d:, d:]))
-        return 0.5 * max(unreached - FIT_ROUNDING * float(np.linalg.norm(self._R[:, d:])), 0.0) ** 2
+        return 0.5 * max(unreached - rounding * float(np.linalg.norm(self._R[:, d:])), 0.0) ** 2
 
     def evaluation_work(self, theta: Floats) -> int:
         """The multiply-adds of one evaluation with gradient: the fit, the adjoint, and two products with all rows."""
@@ -252,7 +311,23 @@ class RidgeDistillation:
     def fingerprint(self) -> str:
         """A hash of the data and the settings, for checkpoints."""
         settings = f"RidgeDistillation 1 {self.theta_set!r} {self.alpha!r} {self._one_target} {self._rows.digest()}"
+        if self.standardize:
+            settings += " standardised"
         return digest(self._val_mean, self._R, settings=settings)
+
+    def _default_range(self) -> tuple[float, float]:
+        """The range of alpha=None, wide enough for what a penalty in the upper level asks of the lower level.
+
+        The weights k/m for all rows and alpha = a k/m give the very model that the upper level prefers.
+        """
+        low, high = DEFAULT_ALPHA_RANGE
+        if not self.standardize:
+            low, high = _default_range(self._rows.variances[: self.n_features])
+        if self.outer_alpha:
+            safe = SAFE_ALPHA * high / DEFAULT_ALPHA_RANGE[1]
+            least = max(min(BEYOND_OUTER * self.outer_alpha, low), safe)
+            low, high = least * self.theta_set.k / self._rows.n_rows, max(high, self.outer_alpha / BEYOND_OUTER)
+        return low, high
 
     def _trained(self, theta: ArrayLike, lam: ArrayLike) -> _Fit:
         fit = self._fit(theta, lam)
@@ -282,7 +357,7 @@ class RidgeDistillation:
     def _closed_form(self, alpha: float, total: float, rows: int, mean: Floats, S: Floats) -> _Fit:
         d = self.n_features
         M = S[:d, :d].copy()
-        M[np.diag_indices(d)] += alpha
+        M[np.diag_indices(d)] += alpha * self.scales**2
         try:
             # NumPy's Cholesky, not SciPy's: each library has its own BLAS threads, which keep spinning and slow down the other's
             # products.
@@ -313,10 +388,10 @@ class RidgeDistillation:
         return np.hstack([_solved(fit.factor, gamma.T).T, np.zeros((e, e))])
 
     def _gradients(self, fit: _Fit, missed: Floats, missed_mean: Floats) -> tuple[Floats, Floats]:
-        """dJ/dv for all rows at once, and dJ/dalpha = -<A, W>."""
+        """dJ/dv for all rows at once, and dJ/dalpha = -<A, W D^2>, D the units of the columns."""
         A, d = self._adjoint(fit, missed, missed_mean), self.n_features
         grad_theta = self._rows.gradient(fit.K, A, missed_mean / fit.total, fit.mean)
-        grad_lam = np.asarray(np.vdot(A[:, :d], fit.K[:, :d])) if self.lam_set.size else np.empty(0)
+        grad_lam = np.asarray(np.vdot(A[:, :d] * self.scales**2, fit.K[:, :d])) if self.lam_set.size else np.empty(0)
         return grad_theta, grad_lam
 
 
@@ -330,6 +405,32 @@ def _checked_alpha(alpha: object) -> float | tuple[float, float] | None:
         return None
     remedy = "pass a number to fix it, a pair (low, high) to optimise it, or None"
     return check.positive_or_range("alpha", alpha, remedy)
+
+
+def _checked_outer_alpha(outer_alpha: object) -> float | None:
+    """The strength of the penalty in the upper level; None if cross-validation is to choose it."""
+    remedy = 'pass 0 for none, a number in the units of alpha, or "cv"'
+    if isinstance(outer_alpha, str):
+        if outer_alpha != "cv":
+            raise check.fail("outer_alpha", outer_alpha, 'a number of at least 0 or "cv"', remedy)
+        return None
+    return check.real("outer_alpha", outer_alpha, low=0, remedy=remedy)
+
+
+def _checked_outer_coef(outer_coef: object, outer_alpha: float | None, shape: tuple[int, ...]) -> Floats | None:
+    """The prior coefficients as an array of shape (e, d)."""
+    if outer_coef is None:
+        return None
+    if outer_alpha == 0:
+        raise InvalidInput('outer_coef has no use with outer_alpha = 0; pass outer_alpha="cv" or a number above 0')
+    return np.reshape(check.array("outer_coef", outer_coef, shape=shape), (-1, shape[-1]))
+
+
+def _check_squares(names: str, squares: Floats) -> None:
+    """Refuse columns whose squares overflow, or would in a product."""
+    if not check.is_finite(squares) or squares.max() > LARGEST_SQUARE:
+        must = f"squares that fit in float64, with room for their products ({LARGEST_SQUARE:g})"
+        raise InvalidInput(f"{names} must have {must}, got columns that overflow; rescale them")
 
 
 def _default_range(variances: Floats) -> tuple[float, float]:

@@ -11,9 +11,11 @@ from mixbin._digest import digest
 from mixbin._files import json_text
 from mixbin._validate import Floats
 from mixbin.data import tables
+from mixbin.errors import InvalidInput
 from mixbin.problems import SoftmaxDistillation
 from mixbin.reporting.record import Line
 from mixbin.result import Result
+from mixbin.studies.distillation.options import DistillOptions, Judge
 from mixbin.studies.distillation.rows import TableStudy
 from mixbin.studies.study import split_words
 
@@ -35,6 +37,19 @@ class Classification(TableStudy[Part]):
     error, digits = "accuracy", ".4g"
     measured = "loss is the cross entropy, accuracy the share of rows whose class is predicted."
     problem: SoftmaxDistillation
+
+    def check(self) -> None:
+        """What is about ridge regressions has no use here."""
+        super().check()
+        options = self.options
+        given = {
+            "--judge full": options.judge is Judge.FULL,
+            "--no-standardize": not options.standardize,
+            "--outer-alpha": options.outer_alpha != DistillOptions.outer_alpha,
+            "--gap-tol": options.gap_tol != DistillOptions.gap_tol,
+        }
+        for name in (name for name, typed in given.items() if typed):
+            raise InvalidInput(f"{name} has no use for --task classification, where validation rows judge; leave it out")
 
     def load(self) -> None:
         """Features as numbers, classes as text."""

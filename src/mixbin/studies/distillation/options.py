@@ -20,6 +20,14 @@ class Task(StrEnum):
     CLASSIFICATION = "classification"
 
 
+class Judge(StrEnum):
+    """The choices of ``--judge``."""
+
+    AUTO = "auto"
+    FULL = "full"
+    VALIDATION = "validation"
+
+
 @dataclass(frozen=True, kw_only=True)
 class DistillOptions(Options):
     """The command as typed."""
@@ -43,17 +51,37 @@ class DistillOptions(Options):
         "regression (ridge), or classification (logistic regression): label cleaning.", "KIND", default=Task.REGRESSION
     )
     validation: list[Path] = covered(
-        "Rows that judge the choice; may be repeated. Without it, split off TRAIN at random.", "FILE", default=list
+        "Rows that judge the choice; may be repeated. Without it, all rows of TRAIN judge.", "FILE", default=list
     )
     test: list[Path] = covered("Rows that play no part in the choice; may be repeated.", "FILE", default=list)
     alpha: float | None = option(
-        "Strength of the ridge penalty, such as 100; without it, chosen together with the rows.", "X", default=None
+        "Strength of the ridge penalty, such as 0.01; without it, chosen together with the rows.", "X", default=None
+    )
+    judge: Judge = option(
+        "Who judges a regression: full (all rows of TRAIN), validation, or auto: --validation if given, else full.",
+        "NAME",
+        default=Judge.AUTO,
+    )
+    standardize: bool = option(
+        "Penalise coefficients per standard deviation of a column, so that units do not matter.",
+        default=True,
+        flags=("--standardize/--no-standardize",),
+    )
+    outer_alpha: str = option(
+        "Strength of a ridge penalty in what judges: cv for cross-validation, or a number; 0 is the paper's problem.",
+        "X",
+        default="cv",
+    )
+    gap_tol: float = option(
+        "End the search once no choice can be better by this share; 0 goes on until no exchange of rows helps.",
+        "X",
+        default=1e-3,
     )
     method: Method = Options.method
     ignore: list[str] = covered("A column that is no feature; may be repeated.", "COLUMN", default=list)
     seed: int = Options.seed
     validation_fraction: float | None = covered(
-        "The share of TRAIN split off for validation, 0.2 unless given.", "X", default=None
+        "With --judge validation, the share of TRAIN split off for it, 0.2 unless given.", "X", default=None
     )
     max_evaluations: int | None = Options.max_evaluations
     header: bool | None = covered(

@@ -18,6 +18,9 @@ MOST_LETTERS = 3_000_000
 ERRORS = {"rmse": "RMSE", "accuracy": "accuracy", "loss": "loss"}
 """What an answer is judged by; the first that was measured is shown."""
 
+PARTS = {"test": "a test {}", "validation": "a validation {}", "full": "an {} on all rows"}
+"""The rows that a model is measured on, and how the error on them is called."""
+
 
 def parts(run: Run) -> PageParts:
     """What this kind adds to the page of a run."""
@@ -46,6 +49,22 @@ def parts(run: Run) -> PageParts:
     )
 
 
+def proven(facts: Mapping[str, Any]) -> list[str]:
+    """What is proven about the answer, and what speaks against it; nothing for a record without these facts."""
+    said, excess = [], facts.get("excess")
+    if excess is not None and facts.get("judge") == "full":
+        said.append(
+            f"By the objective that judges, these rows are {_above(excess)} worse than a ridge regression on all rows, which no "
+            "choice of rows can beat."
+        )
+    return [*said, *(f"Beware: {doubt}." for doubt in facts.get("doubts", []))]
+
+
+def _above(excess: float) -> str:
+    """A share in per cent, rounded up: less would not be proven."""
+    return "at most 0.001 %" if excess <= 1e-5 else f"{100 * excess * (1 + 5e-3):.2g} %"
+
+
 def _judged(run: Run, part: str) -> str | None:
     """The quantity that says most about how the models do on a part of the data."""
     return next((kind for kind in ERRORS if run.record.main.numbers.get(f"{part}_{kind}") is not None), None)
@@ -55,27 +74,27 @@ def _answer(run: Run, verb: str) -> str:
     """What came out, in a sentence."""
     main, everything = run.record.main, run.record.line("all rows")
     errors = []
-    for part in ("test", "validation"):
+    for part, words in PARTS.items():
         kind = _judged(run, part)
         if kind is None:
             continue
-        said = f"a {part} {ERRORS[kind]} of {main.numbers[f'{part}_{kind}']:.4g}"
+        said = f"{words.format(ERRORS[kind])} of {main.numbers[f'{part}_{kind}']:.4g}"
         if everything is not None and everything.numbers.get(f"{part}_{kind}") is not None:
             said += f" (all {everything.numbers['rows']:,} rows: {everything.numbers[f'{part}_{kind}']:.4g})"
         errors.append(said)
     kept, m = main.numbers["rows"], run.record.facts["rows"]
     return (
         f"The method {main.method} {verb} {kept:,} of {m:,} rows ({100 * kept / m:.3g}\N{NO-BREAK SPACE}%); "
-        f"trained on them, the model has {' and '.join(errors)}."
-    )
+        f"trained on them, the model has {' and '.join(errors)}. {' '.join(proven(run.record.facts))}"
+    ).strip()
 
 
 def _tiles(run: Run) -> dict[str, str]:
     numbers, out = run.record.main.numbers, {}
-    for part in ("test", "validation"):
+    for part, words in PARTS.items():
         kind = _judged(run, part)
         if kind is not None:
-            out[f"{part} {ERRORS[kind]}"] = f"{numbers[f'{part}_{kind}']:.4g}"
+            out[words.format(ERRORS[kind]).removeprefix("a ").removeprefix("an ")] = f"{numbers[f'{part}_{kind}']:.4g}"
     return out | {"alpha": f"{numbers['alpha']:.3g}", "seconds": f"{run.record.main.seconds:.1f}"}
 
 
@@ -147,4 +166,12 @@ def _settings(facts: Mapping[str, Any]) -> dict[str, Text]:
         **split_settings(facts),
         "budget": "none: as many rows as help" if facts["budget"] is None else f"{facts['budget']:,} rows",
         "alpha": f"{facts['alpha']:g}" if facts["alpha"] is not None else chosen,
+        **(_judge_settings(facts) if "judge" in facts else {}),
     }
+
+
+def _judge_settings(facts: Mapping[str, Any]) -> dict[str, Text]:
+    """Who judged, and by what."""
+    rows = {"validation rows": "none: all rows judge"} if facts["judge"] == "full" else {}
+    units = "standardised columns" if facts["standardize"] else "the columns as they are"
+    return {**rows, "penalties on": units, "alpha of what judges": f"{facts['outer_alpha']:.3g}"}

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mixbin._digest import digest
 from mixbin._validate import Floats
@@ -22,10 +21,10 @@ from mixbin.data.training_and_validation import block_summary
 from mixbin.data.unpacking import check_regular, first_line
 from mixbin.data.workers import checked_memory, local_workers
 from mixbin.errors import ClusterLost, InvalidInput, Unsolved, WorkersLost
-from mixbin.problems import RidgeDistillation
 from mixbin.reporting.record import Record
 from mixbin.result import Result
 from mixbin.studies.distillation.regression import RidgeStudy
+from mixbin.studies.study import Table
 
 
 class FolderOfCommand(ParquetFolder):
@@ -90,20 +89,19 @@ class ParquetRegression(RidgeStudy):
         self.folder = FolderOfCommand(options.train, options.target, options.ignore)
         self.features, self.target = self.folder.features, self.folder.target
         self.rows, train = np.arange(len(self.folder)), (self.folder.X, self.folder.y)
+        validation: tuple[Any, ...] = ()
         if options.validation:
             validation = self._arrays(options.validation)
-        else:
+        elif not self.judged_by_all:
             # Which rows these are follows from the share and the seed; their numbers would be a long list.
             self.split_off = {"fraction": options.validation_fraction or VALIDATION_FRACTION, "seed": options.seed}
             self.rows, _ = split(len(self.folder), options.validation_fraction, options.seed, "TRAIN", "give --validation")
             candidate = np.zeros(len(self.folder), dtype=bool)
             candidate[self.rows] = True
             validation, train = ((rows_where(train[0], mask), rows_where(train[1], mask)) for mask in (~candidate, candidate))
-        self.validation_rows = len(validation[1])
-        budget = self.budget
-        assert budget is not None
+        self.validation_rows = len(validation[1]) if validation else 0
         try:
-            self.problem = RidgeDistillation(*train, *validation, budget=budget, alpha=options.alpha)
+            self.problem = self.problem_of(*train, *validation)
         except BadBlock as error:
             known = " of X and y" in str(error) or not options.validation
             raise InvalidInput(f"{self.folder.pieces[error.block].file if known else '--validation'}: {error}") from None
@@ -136,17 +134,13 @@ class ParquetRegression(RidgeStudy):
         rows = self.problem.rows.statistics()
         return f"{_workers(rows.n_workers)}, {rows.bytes_read / 1e9:,.1f} GB read"
 
-    def losses(self, theta: NDArray[Any], lam: Floats) -> dict[str, float]:
+    def test_loss(self, coef: Floats, intercept: Any) -> float:
         """From the mean and the R factor of the rows, which is all that is needed of them."""
-        weights = theta.astype(np.float64)
-        found = {"validation": self.problem.evaluate(weights, np.asarray(lam, dtype=np.float64), gradient=False).value}
-        if self.test is not None:
-            mean, R, _ = self.test
-            coef, intercept = self.problem.model(weights, lam)
-            K = np.append(-np.asarray(coef), 1.0)
-            missed = K @ mean - intercept
-            found["test"] = 0.5 * float(missed**2 + np.sum((R @ K) ** 2))
-        return found
+        assert self.test is not None
+        mean, R, _ = self.test
+        K = np.append(-np.asarray(coef), 1.0)
+        missed = K @ mean - intercept
+        return 0.5 * float(missed**2 + np.sum((R @ K) ** 2))
 
     def facts(self, main: Result) -> dict[str, Any]:
         """Also where the rows were, and how often they were read."""
@@ -163,8 +157,9 @@ class ParquetRegression(RidgeStudy):
         return {"model.json": self.model(main, "the rows of selected/")}
 
     @classmethod
-    def more(cls, record: Record) -> Iterator[str]:
-        """Where the rows were."""
+    def more(cls, record: Record) -> Iterator[str | Table]:
+        """Also where the rows were."""
+        yield from super().more(record)
         facts: Mapping[str, Any] = record.facts
         yield (
             f"The rows: {facts['storage']}; {facts['passes']:,} passes by {_workers(facts['workers'])}, "

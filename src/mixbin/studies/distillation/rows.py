@@ -15,7 +15,7 @@ from mixbin.errors import InvalidInput, Unsolved
 from mixbin.reporting.runs import Column
 from mixbin.result import Result
 from mixbin.studies.distillation import page
-from mixbin.studies.distillation.options import DistillOptions
+from mixbin.studies.distillation.options import DistillOptions, Judge
 from mixbin.studies.options import parse_budget
 from mixbin.studies.study import Study
 
@@ -51,6 +51,11 @@ class RowStudy(Study[DistillOptions]):
         return self.options.train.name
 
     @property
+    def judged_by_all(self) -> bool:
+        """Whether all rows of the training file judge, and none is split off."""
+        return False
+
+    @property
     def budget(self) -> int | float | None:
         """The budget as a number."""
         return None if self.options.budget is None else parse_budget(self.options.budget)
@@ -63,6 +68,10 @@ class RowStudy(Study[DistillOptions]):
             remedy = "write a number such as 100, or leave it out to have it chosen"
             check.real("--alpha", options.alpha, low=0, open_low=True, remedy=remedy)
         super().check()
+        if options.judge is Judge.FULL and options.validation:
+            raise InvalidInput("--judge full has no use for --validation: all rows of TRAIN judge; leave one of them out")
+        if self.judged_by_all and options.validation_fraction is not None:
+            raise InvalidInput("--validation-fraction has no use where all rows judge; add --judge validation, or leave it out")
         if options.validation and options.validation_fraction is not None:
             raise InvalidInput("--validation-fraction has no use beside --validation; leave one of them out")
 
@@ -75,7 +84,7 @@ class RowStudy(Study[DistillOptions]):
         return {
             **self.digests(),
             # The same rows may come from two files, where they have other numbers.
-            "validation": "given" if self.options.validation else "split off",
+            "validation": "all rows" if self.judged_by_all else "given" if self.options.validation else "split off",
             "columns": [*self.features, self.target],
             "budget": getattr(self.problem.theta_set, "k", None),
         }
@@ -109,6 +118,8 @@ class RowStudy(Study[DistillOptions]):
         return {
             "validation_loss": Column("validation loss", cls.digits, "validation\nloss"),
             f"validation_{cls.error}": Column(f"validation {error}", cls.digits, f"validation\n{error}"),
+            "full_loss": Column("loss on all rows", cls.digits, "loss on\nall rows"),
+            f"full_{cls.error}": Column(f"{error} on all rows", cls.digits, f"{error} on\nall rows"),
             "test_loss": Column("test loss", cls.digits),
             f"test_{cls.error}": Column(f"test {error}", cls.digits, f"test\n{error}"),
             "rows": Column("rows", ",d", "rows"),
@@ -133,6 +144,9 @@ class TableStudy(RowStudy, Generic[P]):
         if options.validation:
             self.train, given = everything, self._read(options.validation)
             self.validation, self.validation_rows = self.part(given), sum(map(len, given))
+        elif self.judged_by_all:
+            none = np.empty(0, dtype=np.intp)
+            self.train, self.validation, self.validation_rows = everything, self.split(everything, none, none)[1], 0
         else:
             name, remedy = "TRAIN", "give --validation"
             self.rows, held = tables.split(len(self.table), options.validation_fraction, options.seed, name, remedy)
