@@ -67,44 +67,66 @@ def strongly_convex_sum(
     return QuadraticSum(drawn.theta_set, Q, c, B, mb.Box(best_lam - 1.0, best_lam + 2.0)), gap
 
 
+def tiny_set(name: str, rng: np.random.Generator) -> BinarySet:
+    """A random set of that kind with at most 2^16 binary points."""
+    if name == "OneHot":
+        columns = int(rng.integers(2, 6))
+        return mb.OneHot(int(rng.integers(2, int(16 / np.log2(columns)) + 1)), columns)
+    if name == "Hypercube":
+        return mb.Hypercube(int(rng.integers(4, 17)))
+    if name == "Knapsack":
+        size = int(rng.integers(6, 17))
+        weights = rng.uniform(1.0, 10.0, size)
+        return mb.Knapsack(weights, float(rng.uniform(0.2, 0.7) * weights.sum()))
+    size = int(rng.integers(6, 17 if name == "at most" else 19))
+    return mb.Budget(size, int(rng.integers(1, size)), at_most=name == "at most")
+
+
+TINY_SETS = ("Budget", "at most", "Hypercube", "Knapsack", "OneHot")
+
+
+def tiny_on(name: str, n: int = 300, first: int = 0) -> list[mb.FunctionProblem]:
+    """Indefinite quadratics on random sets of one kind (see ``tiny_set``); ``first`` is the seed of the first one."""
+    place = TINY_SETS.index(name)
+    return [quadratic(tiny_set(name, np.random.default_rng([2027, place, seed])), seed) for seed in range(first, first + n)]
+
+
 def tiny_instances(n: int = 200) -> list[mb.FunctionProblem]:
     """Indefinite quadratics on Budget, OneHot and Hypercube in turn, with at most 2^16 binary points."""
-    made = []
-    for seed in range(n):
-        rng = np.random.default_rng([2026, seed])
-        kind = seed % 3
-        if kind == 0:
-            size = int(rng.integers(6, 19))
-            theta_set: BinarySet = mb.Budget(size, int(rng.integers(1, size)))
-        elif kind == 1:
-            columns = int(rng.integers(2, 6))
-            theta_set = mb.OneHot(int(rng.integers(2, int(16 / np.log2(columns)) + 1)), columns)
-        else:
-            theta_set = mb.Hypercube(int(rng.integers(4, 17)))
-        assert theta_set.cardinality() <= 2**16
-        made.append(quadratic(theta_set, seed))
-    return made
+    kinds = ("Budget", "OneHot", "Hypercube")
+    return [quadratic(tiny_set(kinds[seed % 3], np.random.default_rng([2026, seed])), seed) for seed in range(n)]
 
 
 def all_points(theta_set: BinarySet) -> np.ndarray:
     """Every binary point as a row, listed independently of ``theta_set.vertices``."""
-    if isinstance(theta_set, mb.Budget):
-        rows = list(combinations(range(theta_set.size), theta_set.k))
-        points = np.zeros((len(rows), theta_set.size))
-        np.put_along_axis(points, np.array(rows), 1.0, axis=1)
-        return points
     if isinstance(theta_set, mb.OneHot):
         n_rows, n_columns = theta_set.shape
         chosen = np.array(list(product(range(n_columns), repeat=n_rows)))
         return np.eye(n_columns)[chosen].reshape(len(chosen), -1)
+    if isinstance(theta_set, mb.Budget) and not theta_set.at_most:
+        rows = list(combinations(range(theta_set.size), theta_set.k))
+        points = np.zeros((len(rows), theta_set.size))
+        np.put_along_axis(points, np.array(rows), 1.0, axis=1)
+        return points
     bits = np.arange(2**theta_set.size)[:, None] >> np.arange(theta_set.size)
-    return (bits & 1).astype(float)
+    points = (bits & 1).astype(float)
+    if isinstance(theta_set, mb.Budget):
+        return points[points.sum(axis=1) <= theta_set.k]
+    if isinstance(theta_set, mb.Knapsack):
+        return points[points @ theta_set.weights <= theta_set.capacity * (1.0 + 1e-12)]
+    return points
 
 
 def optimum(problem: mb.FunctionProblem) -> float:
     """The lowest value over all binary points (no lam), by brute force."""
     points, G = all_points(problem.theta_set), problem.function
     return float((0.5 * np.einsum("ij,ij->i", points @ G.Q, points) + points @ G.c).min())
+
+
+def readme_example() -> mb.FunctionProblem:
+    """The first example of the README: the 5 of 20 items that are least alike."""
+    A = np.random.default_rng(0).normal(size=(20, 20))
+    return mb.FunctionProblem(QuadraticG(A @ A.T, np.zeros(20)), mb.Budget(20, 5))
 
 
 def planted(kind: str, seed: int) -> tuple[mb.FunctionProblem, np.ndarray]:

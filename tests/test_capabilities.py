@@ -140,7 +140,7 @@ def test_what_is_none_is_not_offered():
 
 
 def used(problem, **keywords):
-    result = mb.relax_and_penalize(problem, seed=0, **keywords)
+    result = mb.relax_and_penalize(problem, seed=0, search="path", **keywords)
     settings = result.settings
     assert result.trace.column("start").max() == settings["starts"] - 1
     frame = result.trace.to_frame()

@@ -45,6 +45,9 @@ class Certificate:
         G at the point; NaN if it is not known.
     lower_bound : float
         No binary point has a lower G than this, by ``lower_bound`` of the problem; NaN if the problem has none.
+    searches, different_answers, times_best : int
+        How many searches the run has made, with how many different answers they ended, and how many of them ended with this value.
+        0 without a run.
     """
 
     epsilon_star: float
@@ -57,6 +60,9 @@ class Certificate:
     relaxed_gap: float = nan
     value: float = nan
     lower_bound: float = nan
+    searches: int = 0
+    different_answers: int = 0
+    times_best: int = 0
 
     @property
     def gap(self) -> float:
@@ -92,6 +98,8 @@ class Certificate:
 
     def __str__(self) -> str:
         sentences = [self._moves_sentence(), self._penalty_sentence(), self._relaxed_sentence()]
+        if self.searches > 1:
+            sentences.append(self._searches_sentence())
         if not isnan(self.gap):
             sentences.append(self._bound_sentence())
         return " ".join(sentences)
@@ -129,6 +137,13 @@ class Certificate:
             return f"Its value equals that of the relaxed problem it came from{bound}."
         side = "above" if self.relaxed_gap > 0 else "below"
         return f"Its value is {abs(self.relaxed_gap):.3g} {side} that of the relaxed problem it came from{bound}."
+
+    def _searches_sentence(self) -> str:
+        if self.different_answers == 1:
+            return f"All {self.searches:,} searches ended here."
+        times = "one" if self.times_best == 1 else f"{self.times_best:,}"
+        ended = f"The {self.searches:,} searches ended with {self.different_answers:,} different answers"
+        return f"{ended}, and {times} of them with this value."
 
     def _bound_sentence(self) -> str:
         if self.gap == 0:

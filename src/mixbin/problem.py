@@ -47,7 +47,7 @@ class Problem(Protocol):
     """Minimise G(theta, lam) over two sets. ``evaluate`` is pure: the same (theta, lam, warm) gives the same result to the bit.
 
     A problem needs only the two sets and ``evaluate``. It may offer any of the capabilities ``FiniteSum``, ``FastMoves``,
-    ``LocalSearch``, ``Suggests`` and ``Bounded`` (see these classes), and
+    ``LocalSearch``, ``Suggests``, ``Proposes`` and ``Bounded`` (see these classes), and
 
     - ``fingerprint()``, a text that differs if data or settings differ: so a run can refuse the checkpoint of another problem;
     - ``preferred_settings``, a mapping such as ``{"inner_steps": 5, "starts": 1}``: the values that methods use for settings
@@ -75,6 +75,18 @@ class Suggests(Problem, Protocol):
 
     def suggest(self, rng: np.random.Generator) -> Floats:
         """A point of theta_set to start from."""
+
+
+@runtime_checkable
+class Proposes(Problem, Protocol):
+    """Optional: the problem proposes binary points from which to search on, once there is a first answer."""
+
+    def propose(self, theta: Floats, lam: Floats, rng: np.random.Generator) -> NDArray[np.bool_]:
+        """A binary point of theta_set to search from next; ``theta`` and ``lam`` are the best answer so far.
+
+        The point should depend on the arguments alone; it may be worse than the best answer, but should not lead back to it. The
+        engine polishes it by exact moves. A call counts as one evaluation.
+        """
 
 
 @runtime_checkable
@@ -155,6 +167,7 @@ class Capabilities:
     search_takes_limit: bool = False
     """Whether ``improve`` accepts the keyword ``max_cost``."""
     start: Suggests | None = None
+    proposals: Proposes | None = None
     bound: Bounded | None = None
     fingerprint: Callable[[], object] | None = None
     preferred_settings: Mapping[str, int] = field(default_factory=dict)
@@ -174,6 +187,7 @@ class Capabilities:
             search=problem if search else None,
             search_takes_limit=search and _takes(problem.improve, "max_cost"),
             start=problem if _methods(problem, "Suggests", ("suggest",)) else None,
+            proposals=problem if _methods(problem, "Proposes", ("propose",)) else None,
             bound=problem if _methods(problem, "Bounded", ("lower_bound",)) else None,
             fingerprint=problem.fingerprint if _methods(problem, "Problem", ("fingerprint",)) else None,
             preferred_settings=_preferences(getattr(problem, "preferred_settings", None)),
@@ -360,15 +374,18 @@ class CheckedProblem:
         got = self._noted(self.offers.search.improve, read_only(theta), read_only(lam), warm=warm, **limit)
         if not isinstance(got, Improved):
             raise InvalidInput(f"improve must return an Improved, got {check.shown(got)} {self._place()}; see mixbin.problem")
-        found = got.theta
-        if not isinstance(found, np.ndarray) or found.dtype != np.bool_ or found.shape != self.theta_set.shape:
-            must = f"a boolean array of shape {self.theta_set.shape}"
-            raise InvalidInput(f"improve must return a theta that is {must}, got {check.shown(found)} {self._place()}")
-        if self.theta_set.violation(found) > 0:
-            raise InvalidInput(f"improve must return a point of {self.theta_set!r}, got one outside {self._place()}")
+        self._binary_point("improve", got.theta)
         cost = check.whole("cost of what improve returns", got.cost, low=1, remedy="count what the search computes")
         self.n_full += cost - 1
         return got
+
+    def propose(self, theta: Floats, lam: Floats, rng: np.random.Generator) -> NDArray[np.bool_]:
+        """A binary point that the problem proposes to search from next; counts as one evaluation."""
+        assert self.offers.proposals is not None
+        self.n_full += 1
+        found: NDArray[np.bool_] = self._noted(self.offers.proposals.propose, read_only(theta), read_only(lam), rng)
+        self._binary_point("propose", found)
+        return found.copy()
 
     def suggest(self, rng: np.random.Generator) -> Floats:
         """The point that the problem suggests to start from."""
@@ -385,6 +402,14 @@ class CheckedProblem:
         if np.isnan(number) or number == np.inf:
             raise DivergedError(f"lower_bound is {number} {self._place()}; return a number, or -inf where nothing is known")
         return number
+
+    def _binary_point(self, method: str, found: object) -> None:
+        """Refuse what a method of the problem returned as theta, unless it is a binary point of the set."""
+        if not isinstance(found, np.ndarray) or found.dtype != np.bool_ or found.shape != self.theta_set.shape:
+            must = f"a boolean array of shape {self.theta_set.shape}"
+            raise InvalidInput(f"{method} must return a theta that is {must}, got {check.shown(found)} {self._place()}")
+        if self.theta_set.violation(found) > 0:
+            raise InvalidInput(f"{method} must return a point of {self.theta_set!r}, got one outside {self._place()}")
 
     def _noted(self, method: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
         """Call a method of the problem. If it raises an error, the error keeps its type and gets a note of where it arose."""

@@ -26,8 +26,9 @@ class Event:
     phase: str
     """"relax", "penalise", "lam" or "polish"."""
     start: int
-    """The number of the current start, from 0 to ``starts`` - 1."""
+    """The number of the current start, from 0 on; with ``search="portfolio"``, the path is 0 and the searches after it follow."""
     starts: int
+    """The number of starts; with ``search="portfolio"``, at least the searches so far."""
     outer: int
     inner: int
     epsilon: float

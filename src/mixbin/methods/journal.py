@@ -82,7 +82,7 @@ class Journal:
             kind=kind,
             phase=at.phase,
             start=at.start,
-            starts=self.starts,
+            starts=max(self.starts, at.start + 1),
             outer=at.outer,
             inner=at.inner,
             epsilon=at.epsilon,

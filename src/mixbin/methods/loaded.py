@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixbin.errors import CheckpointMismatch
+from mixbin.methods.portfolio import has_further_searches
 from mixbin.methods.settings import Settings
 from mixbin.methods.state import Progress
 from mixbin.problem import CheckedProblem
@@ -18,6 +19,7 @@ from mixbin.sets import BinarySet, Box
 
 NEEDS = {
     "begin": (),
+    "next": ("best",),
     "relax": ("state",),
     "penalise": ("state", "theta_before"),
     "fix": ("state", "answer"),
@@ -49,8 +51,10 @@ def _faults(at: Progress, theta_set: BinarySet, lam_set: Box, settings: Settings
     for part in NEEDS[at.phase]:
         if getattr(at, part) is None:
             yield f"it is in the phase {at.phase!r} without {part!r}"
-    counts = (at.start, at.outer, at.inner, at.draws, at.n_full, at.n_term_evaluations, at.n_rows)
-    if min(counts) < 0 or at.start > settings.starts or at.n_rows > len(at.trace):
+    counts: tuple[int, ...] = (at.start, at.outer, at.inner, at.draws, at.n_full, at.n_term_evaluations, at.n_rows)
+    counts += (at.budget, at.searches, at.times_best, at.finds, at.fruitless)
+    most = np.inf if has_further_searches(settings) else settings.starts
+    if min(counts) < 0 or at.start > most or at.n_rows > len(at.trace):
         yield f"its counts are {counts}"
     if not at.epsilon > 0:
         yield f"its eps is {at.epsilon}"

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,6 +32,7 @@ def relax_and_penalize(
     time_limit: float | None = None,
     relax_first: bool = True,
     reoptimize_lam: bool = True,
+    search: Literal["portfolio", "path"] = "portfolio",
     starts: int | str = "auto",
     polish: bool | int = True,
     gap_tol: float = 0.0,
@@ -76,9 +77,14 @@ def relax_and_penalize(
         Whether to minimise G without penalty first.
     reoptimize_lam : bool
         Whether to minimise over lam once more at the end, with the binary theta fixed.
+    search : "portfolio" or "path"
+        "path" follows the penalty from ``starts`` different first points, and keeps the best answer. "portfolio" follows it once;
+        the cost of the other starts goes to searches that begin where the first did not go: at random binary points, at the best
+        answer after a few random moves, and at points that the problem proposes. These end early if they find nothing new.
     starts : int or "auto"
-        The number of runs from different first points; the best answer is kept. "auto" uses the number in ``preferred_settings``
-        of the problem. Without such a number it means 8 if theta has at most 2,000 entries, and 1 if it has more.
+        With ``search="path"`` the number of first points. With "portfolio" the run may cost as much as this number of starts, if
+        each costs as much as the first; 1 means no further searches. "auto" uses the number in ``preferred_settings`` of the
+        problem. Without such a number it means 8 if theta has at most 2,000 entries, and 1 if it has more.
     polish : bool or int
         Whether to improve the binary point by moves that lower the true value, until no single move does. A number limits the
         evaluations of polish per start, of which a call of the problem's own search uses one. True means 2,000 evaluations if
@@ -122,6 +128,7 @@ def relax_and_penalize(
         time_limit=time_limit,
         relax_first=relax_first,
         reoptimize_lam=reoptimize_lam,
+        search=search,
         starts=starts,
         polish=polish,
         gap_tol=gap_tol,

@@ -7,6 +7,7 @@ The loop is a state machine that advances by one solver step or one polish pass 
 import copy
 import sys
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from mixbin.errors import InvalidInput
 from mixbin.methods.journal import Journal
 from mixbin.methods.loaded import check_loaded
 from mixbin.methods.polish import PolishState, begin_polish, polish_done, polish_step
+from mixbin.methods.portfolio import beginning, count_answer, goes_on, has_further_searches, message
 from mixbin.methods.settings import SMALLEST_EPSILON, Settings, identity, shown_settings
 from mixbin.methods.state import Candidate, MoveCheck, Progress
 from mixbin.methods.ties import gather_ties
@@ -66,6 +68,7 @@ class Run:
                 PolishState,
                 LAM_SOLVER.state_type,
                 settings.solver.state_type,
+                State,
             )
             known = {kind.__name__: kind for kind in types}
             with Checkpoint(
@@ -82,11 +85,13 @@ class Run:
             self.at = saved
             self.problem.n_full, self.problem.n_term_evaluations = saved.n_full, saved.n_term_evaluations
             self.objective.epsilon = saved.epsilon
+            self._limit_searches()
             self.journal.resume(saved)
 
     def _finish(self, checkpoint: Checkpoint | None) -> Result:
         phases = {
             "begin": self._begin,
+            "next": self._next,
             "relax": self._relax,
             "penalise": self._penalise,
             "fix": self._fix,
@@ -170,6 +175,9 @@ class Run:
             relaxed_gap=best.value - best.relaxed.value if best.relaxed is not None else np.nan,
             value=best.value,
             lower_bound=bound_below(self.at.lower_bound, best.value),
+            searches=self.at.searches,
+            different_answers=self.at.answers.size,
+            times_best=self.at.times_best,
         )
 
     # The phases, in their order.
@@ -192,6 +200,33 @@ class Run:
             self.journal.row(at, state.theta, state.lam)
         else:
             self._begin_penalty(state)
+
+    def _next(self) -> None:
+        """Begin one more search at a binary point, with the lam of the best answer, or end the run."""
+        at = self.at
+        assert at.best is not None
+        if at.budget == 0:
+            at.budget = self.settings.starts * self.problem.n_evaluations
+            self._limit_searches()
+        if not goes_on(at, self.settings) or not self._may_evaluate():
+            at.phase = "done"
+            return
+        at.draws, at.outer, at.inner = 0, 0, 0
+        self.objective.epsilon = at.epsilon = at.distance = np.inf
+        self.problem.where = f"search {at.start}, first point"
+        at.origin, at.answer = beginning(at, self.problem, self._rng())
+        at.status, at.polish = Status.BINARY, None
+        u, nothing = self.problem.lam_set.encode(at.best.lam), np.empty(0)
+        # Polish and the search for lam need lam alone from the state of a solver.
+        at.state = State(
+            theta=nothing, lam=u, value=np.inf, phi=0.0, grad_theta=nothing, grad_lam=np.zeros_like(u), warm=MappingProxyType({})
+        )
+        at.phase = "judge"
+
+    def _limit_searches(self) -> None:
+        """Make a search of the problem's own keep to the budget of the searches after the path."""
+        if self.at.budget:
+            self.problem.max_evaluations = min(self.problem.max_evaluations, float(self.at.budget))
 
     def _first_theta(self, rng: np.random.Generator | None) -> Floats:
         """Without ``rng`` the suggestion of the problem, or the centre of the set if it has none; with ``rng`` a random point."""
@@ -407,7 +442,10 @@ class Run:
         if certifiable:
             self._ask_for_bound(at.answer, lam)
             bound_below(self.at.lower_bound, got.value)  # raises if the bound is wrong: better now than after all starts
-        if at.best is None or rank < at.best.rank:
+        before = at.best
+        if certifiable:
+            count_answer(at, at.answer, got.value)
+        if before is None or rank < before.rank:
             grad = got.grad_theta if np.isfinite(got.value) else None
             at.best = Candidate(
                 rank=rank,
@@ -416,7 +454,7 @@ class Run:
                 value=got.value,
                 grad=grad,
                 status=at.status,
-                message=at.message + self._why_polish_ended(at.polish),
+                message=(message(at, before) if at.origin and before else at.message) + self._why_polish_ended(at.polish),
                 relaxed=at.relaxed,
                 moves=self._moves(at.polish, at.state.lam),
                 epsilon=at.epsilon,
@@ -424,7 +462,12 @@ class Run:
             )
         at.start += 1
         at.state = None
-        at.phase = "begin" if at.start < settings.starts and not self.journal.stopped else "done"
+        if self.journal.stopped:
+            at.phase = "done"
+        elif has_further_searches(settings):
+            at.phase = "next"
+        else:
+            at.phase = "begin" if at.start < settings.starts else "done"
 
     def _why_polish_ended(self, polish: PolishState | None) -> str:
         """The end of the message: why polish ended, if ``gap_tol`` was the reason; otherwise empty."""
@@ -444,7 +487,7 @@ class Run:
     def _may_evaluate(self) -> bool:
         """Whether a solver may evaluate once more: one evaluation is reserved for the answer, and a share for polish."""
         at, settings = self.at, self.settings
-        limit = float("inf") if settings.max_evaluations is None else float(settings.max_evaluations)
+        limit = self.problem.max_evaluations
         searching = at.phase in ("relax", "penalise") or (at.phase == "begin" and at.start > 0)
         if settings.rounding == "penalise" and settings.polish and searching:
             limit *= 1.0 - FOR_POLISH
@@ -462,6 +505,8 @@ class Run:
                 name = "time_limit" if self._out_of_time() else "max_evaluations"
                 value = getattr(settings, name)
                 raise InvalidInput(f"{name} must leave room for the first point and the answer, got {value}; give it more")
+            at.phase = "done"
+        elif at.phase == "next":
             at.phase = "done"
         elif at.phase in ("relax", "penalise"):
             assert at.state is not None

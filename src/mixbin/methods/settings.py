@@ -18,6 +18,7 @@ from mixbin.progress import Callback
 from mixbin.solvers import Solver, resolve_solver
 
 Rounding = Literal["penalise", "top-k", "simple"] | None
+Search = Literal["portfolio", "path"]
 
 INNER_STEPS = 20
 """Solver steps per eps, unless the caller or the problem asks for another number."""
@@ -60,6 +61,7 @@ class Settings:
     time_limit: float | None
     relax_first: bool
     reoptimize_lam: bool
+    search: Search
     starts: int
     polish: int
     """The largest number of evaluations that polish may use per start."""
@@ -89,6 +91,7 @@ def check_settings(
     time_limit: object = None,
     relax_first: object = True,
     reoptimize_lam: object = True,
+    search: object = "path",
     starts: object = "auto",
     polish: object = True,
     gap_tol: object = 0.0,
@@ -139,6 +142,7 @@ def check_settings(
         else check.real("time_limit", time_limit, low=0.0, open_low=True, remedy="in seconds"),
         relax_first=check.flag("relax_first", relax_first),
         reoptimize_lam=check.flag("reoptimize_lam", reoptimize_lam),
+        search=check.choice("search", search, ("portfolio", "path")),
         starts=_starts(starts, preferences.get("starts"), problem.theta_set.size),
         polish=polish_calls,
         gap_tol=check.real("gap_tol", gap_tol, low=0.0, remedy="0.01 ends polish at a proven gap below one per cent"),
@@ -168,6 +172,7 @@ def shown_settings(settings: Settings) -> dict[str, Any]:
             "inner_steps": settings.inner_steps[0] if len(settings.inner_steps) == 1 else list(settings.inner_steps),
             "relax_first": settings.relax_first,
             "max_outer": settings.max_outer,
+            "search": settings.search,
             "polish": settings.polish,
             "gap_tol": settings.gap_tol,
         }

@@ -62,6 +62,20 @@ class Progress:
     lower_bound: float = -np.inf
     """The largest of the problem's lower bounds so far."""
     best: Candidate | None = None
+    budget: int = 0
+    """The evaluations that the searches after the path may reach; 0 during the path."""
+    origin: str = ""
+    """Where the current search began, as text; empty on the path."""
+    searches: int = 0
+    """The number of searches that have ended, the path included."""
+    answers: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    """A hash of each different answer that a search has ended with."""
+    times_best: int = 0
+    """How many searches ended with the best value."""
+    finds: int = 0
+    """The same, without the searches that began near the best answer."""
+    fruitless: int = 0
+    """The number of searches since the last one that found a better answer."""
     draws: int = 0
     """How often this start has asked for a random generator."""
     n_full: int = 0

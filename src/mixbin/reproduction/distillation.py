@@ -122,7 +122,8 @@ def _problem_and_keywords(job: Job, data: RegressionData) -> tuple[RidgeDistilla
         problem = paper_problem(experiment, *parts, budget=budget, seed=job.run)
         assert isinstance(problem, PublishedGradient)
         return problem, paper_settings(experiment, beta=job.beta, steps=job.steps)
-    return RidgeDistillation(*parts, budget=budget, alpha=ALPHA), {} if job.beta is None else {"beta": job.beta}
+    keywords: dict[str, Any] = {"search": "path"}
+    return RidgeDistillation(*parts, budget=budget, alpha=ALPHA), keywords | ({} if job.beta is None else {"beta": job.beta})
 
 
 def measure(data: RegressionData, weights: NDArray[Any]) -> Record:

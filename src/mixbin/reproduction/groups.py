@@ -74,7 +74,7 @@ def _problem_and_keywords(job: Job, data: GroupLassoData) -> tuple[GroupLassoStr
         assert isinstance(problem, GroupLassoStructure)
         return problem, paper_settings("groups", beta=job.beta, n_tasks=job.n_tasks)
     # lam is not optimised again at the binary theta, so that every method is judged at the lam with which its search ended.
-    keywords: dict[str, Any] = {"reoptimize_lam": False}
+    keywords: dict[str, Any] = {"reoptimize_lam": False, "search": "path"}
     return GroupLassoStructure(*parts, n_jobs=1), keywords | ({} if job.beta is None else {"beta": job.beta})
 
 

@@ -63,6 +63,7 @@ def paper_settings(
         )
     )
     common: dict[str, Any] = {"tol": 1e-2, "relax_first": False, "reoptimize_lam": False, "polish": False, "starts": 1}
+    common["search"] = "path"
     if experiment == "groups":
         if steps is not None:
             raise check.fail("steps", steps, "None for groups", "only the distillations can be shortened")

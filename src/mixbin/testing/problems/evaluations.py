@@ -150,6 +150,19 @@ def check_suggest(at: Evaluations) -> None:
     at.subject.require(np.isfinite(value), "suggest", "must return a point of finite value", inputs, "a finite value", value)
 
 
+def check_propose(at: Evaluations) -> None:
+    """A proposal is a binary point of the set, and depends on the arguments alone."""
+    for _ in range(at.trials):
+        seed, theta, lam = int(at.rng.integers(2**32)), at.binary(), at.problem.lam_set.start(at.rng)
+        inputs = {"theta": theta, "lam": lam, "rng": f"default_rng({seed})"}
+        made = [at.subject.call("propose", inputs | {"rng": np.random.default_rng(seed)}) for _ in range(2)]
+        point = at.subject.array("propose", made[0], inputs, at.problem.theta_set.shape, np.bool_)
+        inside = at.problem.theta_set.violation(point) == 0
+        at.subject.require(inside, "propose", "must return a binary point of theta_set", inputs, "a violation of 0", point)
+        same = np.array_equal(*made)
+        at.subject.require(same, "propose", "must depend on its arguments alone", inputs, made[0], made[1])
+
+
 def check_fingerprint(at: Evaluations, before: object, others: tuple[Any, ...]) -> None:
     """A text that use does not change, and that tells this problem from others."""
     subject = at.subject

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 
 from mixbin import _validate as check
-from mixbin.problem import FastMoves, FiniteSum, LocalSearch, Problem, Suggests
+from mixbin.problem import FastMoves, FiniteSum, LocalSearch, Problem, Proposes, Suggests
 from mixbin.sets import BinarySet, Box
 from mixbin.testing.broken import Subject
 from mixbin.testing.problems.bounds import check_lower_bound, lower_bounds
 from mixbin.testing.problems.evaluations import (
     Evaluations,
     check_fingerprint,
+    check_propose,
     check_pure,
     check_start,
     check_suggest,
@@ -36,7 +37,8 @@ def check_problem(
     Every problem: shapes and finite numbers, gradients against differences of the value, the same bits for the same arguments,
     arguments left alone, warm starts that change nothing but the time, and a run that goes on from a checkpoint to the same bits.
     Where the class offers them: ``evaluate_terms``, ``evaluate_moves``, ``best_move`` and ``improve``, ``suggest``,
-    ``fingerprint`` and ``lower_bound``. All points lie in ``theta_set`` and ``lam_set``, which have suites of their own.
+    ``propose``, ``fingerprint`` and ``lower_bound``. All points lie in ``theta_set`` and ``lam_set``, which have suites of their
+    own.
 
     Parameters
     ----------
@@ -93,6 +95,8 @@ def check_problem(
         check_warm(at, value_tol, gradient_tol)
     if isinstance(problem, Suggests):
         check_suggest(at)
+    if isinstance(problem, Proposes):
+        check_propose(at)
     if isinstance(problem, FiniteSum):
         check_terms(at, tol)
     if isinstance(problem, FastMoves):
