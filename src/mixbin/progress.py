@@ -24,7 +24,7 @@ class Event:
 
     kind: str
     phase: str
-    """"relax", "penalise", "lam" or "polish"."""
+    """"relax", "penalise", "lam", "polish", "learn" or "search"."""
     start: int
     """The number of the current start, from 0 on; with ``search="portfolio"``, the path is 0 and the searches after it follow."""
     starts: int
@@ -51,6 +51,7 @@ class Event:
 Callback = Callable[[Event], None]
 
 STAGES = {"relax": "relaxing", "penalise": "penalising", "lam": "tuning lam", "polish": "polishing"}
+STAGES |= {"learn": "learning the curvature", "search": "searching"}
 
 
 class ProgressDisplay:

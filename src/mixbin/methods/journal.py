@@ -70,12 +70,23 @@ class Journal:
     def _common(self, at: Progress) -> dict[str, Any]:
         row: dict[str, Any] = {"start": at.start, "phase": at.phase, "outer": at.outer, "inner": at.inner, "epsilon": at.epsilon}
         row |= {"n_evaluations": self.problem.n_evaluations}
-        if at.phase == "polish":
-            assert at.polish is not None
-            return row | {"G": at.polish.value, "phi": 0.0, "step": np.nan}
+        value = self._binary_value(at)
+        if value is not None:
+            return row | {"G": value, "phi": 0.0, "step": np.nan}
         assert at.state is not None
         phi = 0.0 if at.phase == "lam" else at.state.phi
         return row | {"G": at.state.value, "phi": phi, "step": at.state.step, **at.state.info}
+
+    @staticmethod
+    def _binary_value(at: Progress) -> float | None:
+        """G at the binary point of the phase; None in phases of a solver."""
+        if at.phase == "polish" and at.polish is not None:
+            return at.polish.value
+        if at.phase == "learn" and at.curvature is not None:
+            return at.curvature.value
+        if at.phase == "search" and at.best is not None:
+            return at.best.value if at.walk is None else at.walk.value
+        return None
 
     def _notify(self, at: Progress, theta: Floats, lam: Floats, value: float, kind: str) -> None:
         event = Event(

@@ -20,6 +20,8 @@ from mixbin.sets import BinarySet, Box
 NEEDS = {
     "begin": (),
     "next": ("best",),
+    "learn": ("best", "state", "answer", "curvature"),
+    "search": ("best", "state", "answer", "curvature"),
     "relax": ("state",),
     "penalise": ("state", "theta_before"),
     "fix": ("state", "answer"),

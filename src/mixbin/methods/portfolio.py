@@ -81,9 +81,8 @@ def kicked(theta_set: BinarySet, theta: Bools, rng: np.random.Generator) -> Bool
 def count_answer(at: Progress, theta: Bools, value: float) -> None:
     """Note the answer of a search. Must be called before the answer can become the best one."""
     at.searches += 1
-    digest = int.from_bytes(hashlib.blake2b(np.packbits(theta).tobytes(), digest_size=8).digest(), "little", signed=True)
-    if digest not in at.answers:
-        at.answers = np.append(at.answers, np.int64(digest))
+    if digest(theta) not in at.answers:
+        at.answers = np.append(at.answers, digest(theta))
     best = np.inf if at.best is None else at.best.value
     near = abs(value - best) <= SAME_VALUE * max(abs(value), abs(best)) if np.isfinite(best) else value == best
     if near:
@@ -96,6 +95,11 @@ def count_answer(at: Progress, theta: Bools, value: float) -> None:
         at.fruitless = 0
     else:
         at.fruitless += 1
+
+
+def digest(theta: Bools) -> np.int64:
+    """A hash of a binary point."""
+    return np.int64(int.from_bytes(hashlib.blake2b(np.packbits(theta).tobytes(), digest_size=8).digest(), "little", signed=True))
 
 
 def message(at: Progress, before: Candidate) -> str:

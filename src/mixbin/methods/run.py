@@ -7,7 +7,6 @@ The loop is a state machine that advances by one solver step or one polish pass 
 import copy
 import sys
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,13 +15,16 @@ from numpy.typing import NDArray
 from mixbin.certificate import Certificate, bound_below, proven_gap, without_rounding
 from mixbin.checkpoint import Checkpoint
 from mixbin.errors import InvalidInput
+from mixbin.methods.curvature import Curvature
 from mixbin.methods.journal import Journal
 from mixbin.methods.loaded import check_loaded
 from mixbin.methods.polish import PolishState, begin_polish, polish_done, polish_step
-from mixbin.methods.portfolio import beginning, count_answer, goes_on, has_further_searches, message
+from mixbin.methods.portfolio import count_answer, has_further_searches, message
+from mixbin.methods.searches import Searches
 from mixbin.methods.settings import SMALLEST_EPSILON, Settings, identity, shown_settings
 from mixbin.methods.state import Candidate, MoveCheck, Progress
 from mixbin.methods.ties import gather_ties
+from mixbin.methods.walk import WalkState
 from mixbin.problem import CheckedProblem, Floats
 from mixbin.result import Relaxed, Result, Status
 from mixbin.solvers import FixedTheta, Objective, OutOfEvaluations, SpectralGradient, State
@@ -52,6 +54,7 @@ class Run:
         self.at = Progress()
         self.journal = Journal(problem, settings)
         self.objective = Objective(problem, settings.penalty, may_evaluate=self._may_evaluate)
+        self.searches = Searches(self.objective, settings, self.journal, self._rng)
 
     def finish(self) -> Result:
         """Run to the end and return the result; begin from the checkpoint if there is one."""
@@ -69,6 +72,8 @@ class Run:
                 LAM_SOLVER.state_type,
                 settings.solver.state_type,
                 State,
+                Curvature,
+                WalkState,
             )
             known = {kind.__name__: kind for kind in types}
             with Checkpoint(
@@ -85,13 +90,15 @@ class Run:
             self.at = saved
             self.problem.n_full, self.problem.n_term_evaluations = saved.n_full, saved.n_term_evaluations
             self.objective.epsilon = saved.epsilon
-            self._limit_searches()
+            self.searches.limit(saved)
             self.journal.resume(saved)
 
     def _finish(self, checkpoint: Checkpoint | None) -> Result:
         phases = {
             "begin": self._begin,
-            "next": self._next,
+            "next": lambda: self.searches.next(self.at),
+            "learn": lambda: self.searches.learn(self.at),
+            "search": lambda: self.searches.search(self.at),
             "relax": self._relax,
             "penalise": self._penalise,
             "fix": self._fix,
@@ -200,33 +207,6 @@ class Run:
             self.journal.row(at, state.theta, state.lam)
         else:
             self._begin_penalty(state)
-
-    def _next(self) -> None:
-        """Begin one more search at a binary point, with the lam of the best answer, or end the run."""
-        at = self.at
-        assert at.best is not None
-        if at.budget == 0:
-            at.budget = self.settings.starts * self.problem.n_evaluations
-            self._limit_searches()
-        if not goes_on(at, self.settings) or not self._may_evaluate():
-            at.phase = "done"
-            return
-        at.draws, at.outer, at.inner = 0, 0, 0
-        self.objective.epsilon = at.epsilon = at.distance = np.inf
-        self.problem.where = f"search {at.start}, first point"
-        at.origin, at.answer = beginning(at, self.problem, self._rng())
-        at.status, at.polish = Status.BINARY, None
-        u, nothing = self.problem.lam_set.encode(at.best.lam), np.empty(0)
-        # Polish and the search for lam need lam alone from the state of a solver.
-        at.state = State(
-            theta=nothing, lam=u, value=np.inf, phi=0.0, grad_theta=nothing, grad_lam=np.zeros_like(u), warm=MappingProxyType({})
-        )
-        at.phase = "judge"
-
-    def _limit_searches(self) -> None:
-        """Make a search of the problem's own keep to the budget of the searches after the path."""
-        if self.at.budget:
-            self.problem.max_evaluations = min(self.problem.max_evaluations, float(self.at.budget))
 
     def _first_theta(self, rng: np.random.Generator | None) -> Floats:
         """Without ``rng`` the suggestion of the problem, or the centre of the set if it has none; with ``rng`` a random point."""
@@ -506,8 +486,8 @@ class Run:
                 value = getattr(settings, name)
                 raise InvalidInput(f"{name} must leave room for the first point and the answer, got {value}; give it more")
             at.phase = "done"
-        elif at.phase == "next":
-            at.phase = "done"
+        elif at.phase in ("next", "learn", "search"):
+            self.searches.cut_short(at)
         elif at.phase in ("relax", "penalise"):
             assert at.state is not None
             if at.phase == "relax":

@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mixbin.methods.curvature import Curvature
 from mixbin.methods.polish import PolishState
+from mixbin.methods.walk import WalkState
 from mixbin.problem import Floats
 from mixbin.result import Relaxed, Status, Trace
 from mixbin.solvers import State
@@ -62,6 +64,9 @@ class Progress:
     lower_bound: float = -np.inf
     """The largest of the problem's lower bounds so far."""
     best: Candidate | None = None
+    curvature: Curvature | None = None
+    """What the searches after the path have learnt about G."""
+    walk: WalkState | None = None
     budget: int = 0
     """The evaluations that the searches after the path may reach; 0 during the path."""
     origin: str = ""

@@ -1,0 +1,165 @@
+"""The phases after the path: begin a search, learn the curvature of G, search with it. Good answers go on to polish.
+
+A problem with fast moves or a search of its own is polished from where the search begins. For any other problem of moderate size
+the curvature is learnt from gradients first. If the learnt model is exact, as for a quadratic G, it is searched without evaluations,
+and each new answer is evaluated; otherwise walks evaluate G at every step (see ``curvature`` and ``walk``).
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixbin.methods.curvature import LARGEST_LEARNT, MOST_OF_BUDGET, begin_learning, is_exact, learn
+from mixbin.methods.journal import Journal
+from mixbin.methods.portfolio import beginning, count_answer, digest, goes_on
+from mixbin.methods.quadratic_search import quadratic_search
+from mixbin.methods.settings import Settings
+from mixbin.methods.state import Progress
+from mixbin.methods.walk import begin_walk, walk_done, walk_step
+from mixbin.problem import FALL, CheckedProblem
+from mixbin.result import Status
+from mixbin.solvers import Objective, State
+
+
+class Searches:
+    """The phases "next", "learn" and "search" of a run. All they decide from is in ``Progress`` and ``Settings``."""
+
+    def __init__(
+        self, objective: Objective, settings: Settings, journal: Journal, new_rng: Callable[[], np.random.Generator]
+    ) -> None:
+        self.objective, self.settings, self.journal, self.new_rng = objective, settings, journal, new_rng
+
+    @property
+    def problem(self) -> CheckedProblem:
+        """The problem of the run."""
+        return self.objective.problem
+
+    def limit(self, at: Progress) -> None:
+        """Make a search of the problem's own keep to the budget of the searches after the path."""
+        if at.budget:
+            self.problem.max_evaluations = min(self.problem.max_evaluations, float(at.budget))
+
+    def next(self, at: Progress) -> None:
+        """Begin one more search at a binary point, with the lam of the best answer, or end the run."""
+        assert at.best is not None
+        if at.budget == 0:
+            at.budget = self.settings.starts * self.problem.n_evaluations
+            self.limit(at)
+        if not goes_on(at, self.settings) or not self.objective.may_evaluate():
+            at.phase = "done"
+            return
+        at.draws, at.outer, at.inner = 0, 0, 0
+        self.objective.epsilon = at.epsilon = at.distance = np.inf
+        self.problem.where = f"search {at.start}, first point"
+        at.origin, at.answer = beginning(at, self.problem, self.new_rng())
+        at.status, at.polish, at.walk = Status.BINARY, None, None
+        u, nothing = self.problem.lam_set.encode(at.best.lam), np.empty(0)
+        # Polish and the search for lam need lam alone from the state of a solver.
+        at.state = State(
+            theta=nothing, lam=u, value=np.inf, phi=0.0, grad_theta=nothing, grad_lam=np.zeros_like(u), warm=MappingProxyType({})
+        )
+        offers = self.problem.offers
+        if offers.moves is not None or self.problem.theta_set.size > LARGEST_LEARNT or at.best.grad is None:
+            at.phase = "judge"
+            return
+        self._base_model(at)
+        assert at.curvature is not None
+        at.phase = "search" if at.curvature.ready else "learn"
+
+    def _base_model(self, at: Progress) -> None:
+        """Let the model of G begin at the best answer, or move it there with the columns that are known."""
+        assert at.best is not None
+        assert at.best.grad is not None
+        assert at.state is not None
+        theta, u, value, grad = at.best.theta, at.state.lam, at.best.value, at.best.grad
+        if at.curvature is not None:
+            at.curvature = replace(at.curvature, theta=theta, lam=u, value=value, grad=grad.ravel())
+            return
+        began = begin_learning(self.problem.theta_set, theta, u, value, grad)
+        left = self.problem.max_evaluations - self.problem.n_evaluations
+        if began.off.size > MOST_OF_BUDGET * left:
+            # Too many columns to learn beforehand: walks learn those of the entries that they change.
+            nothing = np.empty(0, dtype=np.intp)
+            began = replace(began, off=nothing, on=nothing, child=nothing, exact=False)
+        at.curvature = began
+
+    def learn(self, at: Progress) -> None:
+        """Learn some columns of the curvature."""
+        assert at.curvature is not None
+        assert at.state is not None
+        self.problem.where = f"search {at.start}, curvature"
+        at.curvature = learn(self.objective, at.curvature)
+        at.inner += 1
+        self.journal.row(at, at.curvature.theta.astype(np.float64), at.state.lam)
+        if at.curvature.ready:
+            at.phase, at.inner = "search", 0
+
+    def search(self, at: Progress) -> None:
+        """A whole search with an exact model, or one step of a walk."""
+        assert at.curvature is not None
+        self.problem.where = f"search {at.start}, step {at.inner + 1}"
+        if at.walk is None and at.curvature.exact:
+            self._search_model(at)
+        elif at.walk is None or not walk_done(at.walk):
+            self._walk(at)
+        else:
+            self._end(at, at.walk.best, at.walk.best_value)
+
+    def _search_model(self, at: Progress) -> None:
+        """Search the model, then evaluate G at the answer. If the model is wrong there, walk on from that point."""
+        assert at.curvature is not None
+        assert at.state is not None
+        assert at.answer is not None
+        theta_set = self.problem.theta_set
+        found = quadratic_search(theta_set, at.curvature.model().at(at.answer.ravel()), self.new_rng())
+        theta = found.theta.reshape(theta_set.shape)
+        if digest(theta) in at.answers:
+            self._count(at, theta, found.value)
+            return
+        expected = at.curvature.model().at(found.theta)
+        begun = begin_walk(self.objective, theta, at.state.lam)
+        at.inner += 1
+        if is_exact(at.curvature, expected, begun.value, begun.grad):
+            self.journal.row(at, theta.astype(np.float64), at.state.lam)
+            self._end(at, theta, begun.value)
+        else:
+            at.curvature, at.walk = replace(at.curvature, exact=False), begun
+            self.journal.row(at, theta.astype(np.float64), at.state.lam)
+
+    def _walk(self, at: Progress) -> None:
+        """Begin a walk, or make one step of it."""
+        assert at.curvature is not None
+        assert at.state is not None
+        if at.walk is None:
+            assert at.answer is not None
+            at.walk = begin_walk(self.objective, at.answer, at.state.lam)
+        else:
+            at.walk, columns = walk_step(self.objective, at.walk, at.curvature.columns, self.new_rng())
+            at.curvature = replace(at.curvature, columns=columns)
+        at.inner += 1
+        self.journal.row(at, at.walk.theta.astype(np.float64), at.state.lam)
+
+    def _end(self, at: Progress, theta: NDArray[np.bool_], value: float) -> None:
+        """Polish what may become the best answer, and go on to the next search otherwise."""
+        assert at.best is not None
+        if value < at.best.value - FALL * abs(at.best.value):
+            at.answer, at.phase = theta, "fix"
+        else:
+            self._count(at, theta, value)
+
+    def _count(self, at: Progress, theta: NDArray[np.bool_], value: float) -> None:
+        count_answer(at, theta, value)
+        at.start += 1
+        at.walk = at.state = at.answer = None
+        at.phase = "next"
+
+    def cut_short(self, at: Progress) -> None:
+        """A limit was reached: keep the best point of a walk if it is the best answer so far, and end."""
+        assert at.best is not None
+        if at.phase == "search" and at.walk is not None and at.walk.best_value < at.best.value:
+            at.answer, at.phase = at.walk.best, "cold"
+        else:
+            at.phase = "done"
