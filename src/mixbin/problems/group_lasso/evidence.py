@@ -96,7 +96,7 @@ def fitted(X: Floats, y: Floats, labels: Whole, L: int, power: float, size: floa
 @compiled
 def log_evidence(fit: Fit, y: Floats) -> float:
     """The logarithm of the evidence of a task, up to a constant."""
-    value = -0.5 * np.sum(fit.a * y)
+    value: float = -0.5 * np.sum(fit.a * y)
     for i in range(len(y)):
         value += np.log(fit.C[i, i])  # plus, because ``cholesky`` stores the diagonal inverted
     return value
@@ -106,7 +106,8 @@ def log_evidence(fit: Fit, y: Floats) -> float:
 def gain(d: float, g: float, h: float) -> float:
     """The change of the log evidence if the prior variance of one feature changes by d."""
     q = max(1.0 + d * h, SMALLEST_DIVISOR)
-    return 0.5 * (d * g * g / q - np.log(q))
+    change: float = 0.5 * (d * g * g / q - np.log(q))
+    return change
 
 
 @compiled

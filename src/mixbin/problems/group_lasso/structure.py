@@ -46,7 +46,7 @@ class GroupLassoStructure:
 
     The lower level of task t is w_t = argmin 1/(2N) |X_t w - y_t|^2 + lam sum_l |theta_l ∘ w|_2 + ridge/2 |w|^2, the upper level
     G(theta, lam) = mean over tasks of 1/(2n) |X_t^val w_t - y_t^val|^2. The models have no intercept: centre the columns and the
-    targets if they need one. A constant column is a feature like any other.
+    targets of each task if they need one, as ``GroupStructureRegressor`` does. A constant column is a feature like any other.
 
     Parameters
     ----------

@@ -40,8 +40,7 @@ class GroupsOptions(Options):
     data: Annotated[
         Path | None,
         Covered(
-            "Your tasks: an .npz file with X (tasks, rows, features) and y (tasks, rows), or a folder with a CSV file per task. "
-            "Centre what needs an intercept: the models have none.",
+            "Your tasks: an .npz file with X (tasks, rows, features) and y (tasks, rows), or a folder with a CSV file per task.",
             "PATH",
         ),
     ] = None
@@ -53,6 +52,13 @@ class GroupsOptions(Options):
     lam: Annotated[
         float | None, Option("Strength of the group penalty, such as 0.02; without it, chosen together with the groups.", "X")
     ] = None
+    intercept: Annotated[
+        bool,
+        Option(
+            "Whether the model of each task has an intercept; without one, the rows should be centred.",
+            flags=("--intercept/--no-intercept",),
+        ),
+    ] = True
     method: Annotated[
         Method,
         Option("penalize, top-k (the largest entry of each feature), simple or relax; all compares them.", "NAME"),
