@@ -22,7 +22,7 @@ FALL = 1e-12
 """A value counts as lower only if G falls by more than this share of its size: a smaller fall may be rounding."""
 LARGEST_DERIVATIVE = 1e150
 """Larger derivatives are refused: solvers square gradients, and the squares would overflow."""
-PREFERENCES = ("inner_steps", "starts")
+PREFERENCES = ("inner_steps", "starts", "portfolio_starts")
 """The settings that ``preferred_settings`` of a problem may contain."""
 KEPT_FROM_SEARCHES = 2
 """A search must leave this many evaluations of the limit: one at the point that it finds, one for the answer of the run."""
@@ -52,8 +52,9 @@ class Problem(Protocol):
 
     - ``fingerprint()``, a text that differs if data or settings differ: so a run can refuse the checkpoint of another problem;
     - ``preferred_settings``, a mapping such as ``{"inner_steps": 5, "starts": 1}``: the values that methods use for settings
-      which their caller leaves open. It may contain ``starts``, and ``inner_steps``, which only ``relax_and_penalize`` uses and
-      only with polish. Without the mapping, methods use their general defaults;
+      which their caller leaves open. It may contain ``starts``, ``portfolio_starts``, which takes its place with
+      ``search="portfolio"``, and ``inner_steps``, which only ``relax_and_penalize`` uses and only with polish. Without the
+      mapping, methods use their general defaults;
     - ``check_first_gradient = True``, if the gradient comes from a user: a run then compares it with a few differences of the
       value at its first point, and warns if it is clearly wrong (see ``mixbin.check_gradient``).
 
@@ -84,11 +85,14 @@ class Suggests(Problem, Protocol):
 class Proposes(Problem, Protocol):
     """Optional: the problem proposes binary points from which to search on, once there is a first answer."""
 
-    def propose(self, theta: Floats, lam: Floats, rng: np.random.Generator) -> NDArray[np.bool_]:
+    def propose(self, theta: Floats, lam: Floats, rng: np.random.Generator) -> "NDArray[np.bool_] | Improved":
         """A binary point of theta_set to search from next; ``theta`` and ``lam`` are the best answer so far.
 
         The point should depend on the arguments alone; it may be worse than the best answer, but should not lead back to it. The
         engine polishes it by exact moves. A call counts as one evaluation.
+
+        A problem whose proposals take longer accepts one more keyword, ``max_cost``, and returns an ``Improved``, of which
+        ``theta`` and ``cost`` are used: the cost counts, and must not exceed ``max_cost`` evaluations.
         """
 
 
@@ -171,6 +175,8 @@ class Capabilities:
     """Whether ``improve`` accepts the keyword ``max_cost``."""
     start: Suggests | None = None
     proposals: Proposes | None = None
+    proposals_take_limit: bool = False
+    """Whether ``propose`` accepts the keyword ``max_cost``."""
     bound: Bounded | None = None
     fingerprint: Callable[[], object] | None = None
     preferred_settings: Mapping[str, int] = field(default_factory=dict)
@@ -181,6 +187,7 @@ class Capabilities:
     def of(cls, problem: Any) -> "Capabilities":
         """Look up what ``problem`` offers. An incomplete offer is refused, and the error names what is missing."""
         search = _methods(problem, "LocalSearch", ("improve", "best_move"), needs=("evaluate_moves",))
+        proposes = _methods(problem, "Proposes", ("propose",))
         terms = _methods(problem, "FiniteSum", ("evaluate_terms",), needs=("n_terms",))
         if getattr(problem, "n_terms", None) is not None:
             check.whole("problem.n_terms", problem.n_terms, low=1, remedy="it is the number of terms of a FiniteSum")
@@ -192,7 +199,8 @@ class Capabilities:
             search=problem if search else None,
             search_takes_limit=search and _takes(problem.improve, "max_cost"),
             start=problem if _methods(problem, "Suggests", ("suggest",)) else None,
-            proposals=problem if _methods(problem, "Proposes", ("propose",)) else None,
+            proposals=problem if proposes else None,
+            proposals_take_limit=proposes and _takes(problem.propose, "max_cost"),
             bound=problem if _methods(problem, "Bounded", ("lower_bound",)) else None,
             fingerprint=problem.fingerprint if _methods(problem, "Problem", ("fingerprint",)) else None,
             preferred_settings=_preferences(getattr(problem, "preferred_settings", None)),
@@ -233,7 +241,7 @@ def _preferences(given: object) -> Mapping[str, int]:
     """The preferred settings of a problem, each checked."""
     if given is None:
         return {}
-    allowed = " and ".join(PREFERENCES)
+    allowed = ", ".join(PREFERENCES)
     if not isinstance(given, Mapping) or not set(given) <= set(PREFERENCES):
         must = f"a mapping whose names are among {allowed}"
         raise check.fail("problem.preferred_settings", given, must, 'such as {"inner_steps": 5, "starts": 1}')
@@ -380,8 +388,7 @@ class CheckedProblem:
     def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> Improved:
         """Run the problem's own search for single moves that lower G; it counts as ``cost`` evaluations."""
         assert self.offers.search is not None
-        left = self.max_evaluations - self.n_evaluations - KEPT_FROM_SEARCHES
-        limit = {"max_cost": left} if self.offers.search_takes_limit and left < np.inf else {}
+        limit = self._cost_left() if self.offers.search_takes_limit else {}
         self.n_full += 1
         got = self._noted(self.offers.search.improve, read_only(theta), read_only(lam), warm=warm, **limit)
         if not isinstance(got, Improved):
@@ -392,12 +399,16 @@ class CheckedProblem:
         return got
 
     def propose(self, theta: Floats, lam: Floats, rng: np.random.Generator) -> NDArray[np.bool_]:
-        """A binary point that the problem proposes to search from next; counts as one evaluation."""
+        """A binary point that the problem proposes to search from next; counts as one evaluation or as its ``cost``."""
         assert self.offers.proposals is not None
+        limit = self._cost_left() if self.offers.proposals_take_limit else {}
         self.n_full += 1
-        found: NDArray[np.bool_] = self._noted(self.offers.proposals.propose, read_only(theta), read_only(lam), rng)
-        self._binary_point("propose", found)
-        return found.copy()
+        got: object = self._noted(self.offers.proposals.propose, read_only(theta), read_only(lam), rng, **limit)
+        if isinstance(got, Improved):
+            self.n_full += check.whole("cost of what propose returns", got.cost, low=1, remedy="count what it computes") - 1
+            got = got.theta
+        self._binary_point("propose", got)
+        return np.array(got)
 
     def suggest(self, rng: np.random.Generator) -> Floats:
         """The point that the problem suggests to start from."""
@@ -414,6 +425,11 @@ class CheckedProblem:
         if np.isnan(number) or number == np.inf:
             raise DivergedError(f"lower_bound is {number} {self._place()}; return a number, or -inf where nothing is known")
         return number
+
+    def _cost_left(self) -> dict[str, float]:
+        """The keyword that tells a search what it may cost; none if the run has no limit."""
+        left = self.max_evaluations - self.n_evaluations - KEPT_FROM_SEARCHES
+        return {"max_cost": left} if left < np.inf else {}
 
     def _binary_point(self, method: str, found: object) -> None:
         """Refuse what a method of the problem returned as theta, unless it is a binary point of the set."""

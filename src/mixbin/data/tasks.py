@@ -62,6 +62,16 @@ class Tasks(NamedTuple):
         tables, targets = self.tables, self.targets
         return stacked([tables[t] for t in order], [targets[t] for t in order])
 
+    def means(self) -> "Means":
+        """The means of each task's columns and targets."""
+        X, y = (np.add.reduceat(a, self.starts[:-1], axis=0) for a in (self.X, self.y))
+        return Means(X / self.sizes[:, None], y / self.sizes)
+
+    def minus(self, means: "Means") -> "Tasks":
+        """The same rows with these means taken off the columns and the targets of each task."""
+        each = np.repeat(np.arange(self.n_tasks), self.sizes)
+        return Tasks(self.X - means.X[each], self.y - means.y[each], self.starts)
+
     def scales(self) -> Floats:
         """The size of a model that would predict each task's targets from one feature; 1 where there is nothing to predict."""
         squares = [np.add.reduceat(a, self.starts[:-1]) for a in (np.square(self.y), np.square(self.X).mean(axis=1))]
@@ -80,6 +90,19 @@ class Tasks(NamedTuple):
         # By BLAS and not by ``half_mean_squares``: the last bits differ, and reports show these.
         tasks = zip(self.tables, self.targets, coef, strict=True)
         return float(np.mean([np.mean(np.square(X @ w - y)) / 2 for X, y, w in tasks]))
+
+
+class Means(NamedTuple):
+    """The means of the columns and the targets of several tasks."""
+
+    X: Floats
+    """(tasks, features)."""
+    y: Floats
+    """(tasks,)."""
+
+    def intercepts(self, coef: Floats) -> Floats:
+        """The intercept of each task's model, for a model that was trained on rows without these means."""
+        return np.asarray(self.y - np.einsum("tp,tp->t", self.X, coef))
 
 
 def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -32,9 +32,8 @@ CLOSE = 0.01
 class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Group lasso regressions of many tasks, with the groups of features that predict the tasks' validation rows best.
 
-    The tasks share the groups, but each task has its own linear model. The models have no intercept, and a good lam depends on
-    the size of the targets: so centre the columns and the targets, and scale the targets to about 1. A constant column is a
-    feature like any other.
+    The tasks share the groups, but each task has its own linear model, with an intercept of its own. A good lam depends on the
+    size of the targets: scale them such that they differ within a task by about 1.
 
     Parameters
     ----------
@@ -53,6 +52,10 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
         How the groups are found: by ``relax_and_penalize``, or by a baseline that relaxes them to weights and then gives each
         feature the group with its largest weight ("top-k", the paper's top-1), the groups with a weight of at least one half
         ("simple", which may leave a feature without a group and so without group penalty), or all weights ("relax").
+    fit_intercept : bool, default=True
+        Whether each model has an intercept, which is not penalised: the columns and the targets of each task are centred by
+        their means over its training rows. False is the paper's problem, for data that are centred already; a constant column is
+        then a feature like any other.
     validation_fraction : float, default=0.2
         The fraction of the rows of each task that is split off for validation when ``fit`` gets no validation rows. The
         number is rounded half up, and at least one row stays on each side.
@@ -76,6 +79,8 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
         The strength of the group penalty, fixed or found.
     coef_ : array of shape (n_tasks, n_features)
         The coefficients of the models, one row per task.
+    intercept_ : array of shape (n_tasks,)
+        The intercepts of the models; 0 with ``fit_intercept=False``.
     tasks_ : array of shape (n_tasks,)
         The tasks in the order of ``coef_``: their ids in order of appearance, or 0, 1, ... if X has one table per task.
     group_sizes_ : int array of shape (n_groups,)
@@ -124,6 +129,7 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
         lam: float | tuple[float, float] | Literal["cv"] | None = None,
         ridge: float = 1e-3,
         method: str = "penalize",
+        fit_intercept: bool = True,
         validation_fraction: float = 0.2,
         random_state: int | np.random.RandomState | None = None,
         max_evaluations: int | None = None,
@@ -134,6 +140,7 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
         self.lam = lam
         self.ridge = ridge
         self.method = method
+        self.fit_intercept = fit_intercept
         self.validation_fraction = validation_fraction
         self.random_state = random_state
         self.max_evaluations = max_evaluations
@@ -159,6 +166,7 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
         self : GroupStructureRegressor
         """
         check_settings(self, " of each task")
+        check.flag("fit_intercept", self.fit_intercept)
         bounds = _bounds(self.lam)
         rng = generator(self.random_state)
 
@@ -182,6 +190,7 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
         self.n_unassigned_ = int(np.count_nonzero(self.labels_ < 0))
         self.lam_ = problem.strength.value(result.lam)
         self.coef_ = problem.coef(result.theta.astype(np.float64), result.lam)
+        self.intercept_ = train.means().intercepts(self.coef_) if self.fit_intercept else np.zeros(train.n_tasks)
         self.tasks_ = as_array(ids)
         return self
 
@@ -205,21 +214,22 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
         if form == "rows":
             whole, each, ids = labelled("X", X, "tasks", tasks)
             self._check_columns("X", X, whole)
-            coef = self.coef_[self._positions(ids)]
-            return np.einsum("np,np->n", whole, coef[each])
+            position = self._positions(ids)
+            return np.einsum("np,np->n", whole, self.coef_[position][each]) + self.intercept_[position][each]
         tables = entries(X)
         for t, table in enumerate(tables):
             self._check_columns(f"X[{t}]", X[t], table)
         if tasks is not None:
-            coef = self.coef_[self._positions(named("tasks", tasks, len(tables), "table of X"))]
+            position = self._positions(named("tasks", tasks, len(tables), "table of X"))
         elif len(tables) == len(self.coef_):
-            coef = self.coef_
+            position = np.arange(len(tables))
         else:
             raise InvalidInput(
                 f"X must have the {len(self.coef_)} tasks of fit in their order, got {len(tables)} tables; "
                 "name the task of each table with tasks"
             )
-        predicted = [table @ w for table, w in zip(tables, coef, strict=True)]
+        models = zip(tables, self.coef_[position], self.intercept_[position], strict=True)
+        predicted = [table @ w + b for table, w, b in models]
         return np.array(predicted) if form == "array" else predicted
 
     def score(self, X: Any, y: Any, tasks: Any = None) -> float:
@@ -321,6 +331,10 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
         return np.array([position[name] for name in ids], dtype=np.intp)
 
     def _problem(self, train: Tasks, val: Tasks, bounds: float | tuple[float, float]) -> GroupLassoStructure:
+        """The problem of these rows, which are centred if the models have an intercept."""
+        if self.fit_intercept:
+            means = train.means()
+            train, val = train.minus(means), val.minus(means)
         settings: dict[str, Any] = {"n_groups": self.n_groups, "ridge": self.ridge, "lam_bounds": bounds, "n_jobs": self.n_jobs}
         return GroupLassoStructure(train.tables, train.targets, val.tables, val.targets, **settings)
 

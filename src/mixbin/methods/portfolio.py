@@ -54,7 +54,8 @@ def goes_on(at: Progress, settings: Settings) -> bool:
 def beginning(at: Progress, problem: CheckedProblem, rng: np.random.Generator) -> tuple[str, Bools]:
     """Where the next search begins: a text for the message, and the binary point."""
     assert at.best is not None
-    kinds = [RANDOM, KICKED] if problem.offers.proposals is None else [PROPOSED, RANDOM, KICKED]
+    # A problem that proposes points knows better than to begin at random.
+    kinds = [RANDOM, KICKED] if problem.offers.proposals is None else [PROPOSED]
     kind = kinds[(at.start - 1) % len(kinds)]
     if kind == PROPOSED:
         return kind, problem.propose(at.best.theta.astype(np.float64), at.best.lam, rng)

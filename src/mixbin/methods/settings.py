@@ -1,7 +1,7 @@
 """Check the keywords of the methods before any work is done, and fill in the defaults and the preferences of the problem."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -143,7 +143,7 @@ def check_settings(
         relax_first=check.flag("relax_first", relax_first),
         reoptimize_lam=check.flag("reoptimize_lam", reoptimize_lam),
         search=check.choice("search", search, ("portfolio", "path")),
-        starts=_starts(starts, preferences.get("starts"), problem.theta_set.size),
+        starts=_starts(starts, preferences, search, problem.theta_set.size),
         polish=polish_calls,
         gap_tol=check.real("gap_tol", gap_tol, low=0.0, remedy="0.01 ends polish at a proven gap below one per cent"),
         seed=_seed(seed),
@@ -265,9 +265,12 @@ def _inner_steps(inner_steps: object, default: int) -> tuple[int, ...]:
     return (check.whole("inner_steps", inner_steps, low=1, remedy=remedy),)
 
 
-def _starts(starts: object, preferred: int | None, size: int) -> int:
+def _starts(starts: object, preferences: Mapping[str, int], search: object, size: int) -> int:
     if not _is_auto(starts):
         return check.whole("starts", starts, low=1, remedy='"auto" chooses by the size of theta')
+    preferred = preferences.get("starts")
+    if search == "portfolio":
+        preferred = preferences.get("portfolio_starts", preferred)
     return preferred or (MANY_STARTS if size <= FEW_ENTRIES else 1)
 
 

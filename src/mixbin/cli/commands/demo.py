@@ -106,7 +106,7 @@ def finding_groups(seed: int, out: Path) -> Iterator[Callable[[], Planted]]:
     Compiling the kernels keeps a core busy for a while. In the meantime this process can do the first part of the demo.
     """
     sizes = [word for name, value in PLANTED.items() for word in (f"--{name.replace('_', '-')}", str(value))]
-    command = ["groups", "--synthetic", "equal", *sizes, "--seed", str(seed), "--out", str(out), "--json"]
+    command = ["groups", "--synthetic", "equal", *sizes, "--no-intercept", "--seed", str(seed), "--out", str(out), "--json"]
     process = subprocess.Popen([sys.executable, "-m", "mixbin", *command], stdout=PIPE, stderr=PIPE, text=True)
 
     def found() -> Planted:

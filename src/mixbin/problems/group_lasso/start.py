@@ -38,12 +38,15 @@ def by_evidence(tasks: Tasks, labels: Labels, n_groups: int, n_jobs: int) -> Lab
     return labels
 
 
-def usage_similarity(train: Tasks) -> Floats:
-    """The correlation of |w_p| and |w_q| over the tasks' l1 models, of shape (P, P); 0 for a feature that no task uses."""
+def usage_similarity(train: Tasks, penalty_share: float | None = None) -> Floats:
+    """The correlation of |w_p| and |w_q| over the tasks' l1 models, of shape (P, P); 0 for a feature that no task uses.
+
+    ``penalty_share`` is the strength of their penalty, PENALTY_SHARE unless given.
+    """
     from mixbin.problems.group_lasso.lasso import PENALTY_SHARE, lasso_models
 
     W = np.empty((train.n_tasks, train.n_features))
-    lasso_models(*train, PENALTY_SHARE, W)
+    lasso_models(*train, PENALTY_SHARE if penalty_share is None else penalty_share, W)
     sizes = np.abs(W)
     if not 1e-100 < sizes.max() < 1e100:  # the squares would vanish or overflow
         sizes /= sizes.max() or 1.0
@@ -73,17 +76,29 @@ def move_gains(
     tasks: Tasks, labels: Labels, n_groups: int, n_jobs: int, steps: int | None = None, work: Work | None = None
 ) -> Floats:
     """The gain of each row move in the logarithm of the evidence (see ``evidence``), of shape (P, L); 0 for staying."""
-    from mixbin.problems.group_lasso.evidence import VARIANCE_STEPS, evidence_gains, gains_work
-    from mixbin.problems.group_lasso.lower import in_blocks, summed
+    from mixbin.problems.group_lasso.evidence import VARIANCE_STEPS
 
     n_steps = VARIANCE_STEPS[-1] if steps is None else steps
-    if work is not None:
-        work.add(sum(gains_work(int(n), len(labels), n_groups, n_steps) for n in np.diff(tasks.starts)))
+    return evidence_and_gains(tasks, labels, n_groups, n_jobs, n_steps, False, work)[1]
 
-    def block(part: slice) -> Floats:
+
+def evidence_and_gains(
+    tasks: Tasks, labels: Labels, n_groups: int, n_jobs: int, steps: int, by_others: bool, work: Work | None
+) -> tuple[float, Floats]:
+    """The logarithm of the evidence, up to a constant, and its gain by each row move.
+
+    With ``by_others`` each feature is judged by the other features of its group (see ``evidence``).
+    """
+    from mixbin.problems.group_lasso.evidence import evidence_gains, gains_work
+    from mixbin.problems.group_lasso.lower import in_blocks, summed
+
+    if work is not None:
+        work.add(sum(gains_work(int(n), len(labels), n_groups, steps) for n in np.diff(tasks.starts)))
+
+    def block(part: slice) -> tuple[float, Floats]:
         gains = np.zeros((len(labels), n_groups))
         last = min(part.stop, tasks.n_tasks)
-        evidence_gains(*tasks, part.start, last, labels, n_steps, gains)
-        return gains
+        return evidence_gains(*tasks, part.start, last, labels, steps, by_others, gains), gains
 
-    return summed(in_blocks(block, tasks.n_tasks, n_jobs))
+    values, gains = zip(*in_blocks(block, tasks.n_tasks, n_jobs), strict=True)
+    return float(sum(values)), summed(list(gains))

@@ -38,8 +38,7 @@ class GroupsOptions(Options):
 
     out: Path = covered("The folder for the groups, the models and all else.", "DIR")
     data: Path | None = covered(
-        "Your tasks: an .npz file with X (tasks, rows, features) and y (tasks, rows), or a folder with a CSV file per task. "
-        "Centre what needs an intercept: the models have none.",
+        "Your tasks: an .npz file with X (tasks, rows, features) and y (tasks, rows), or a folder with a CSV file per task.",
         "PATH",
         default=None,
     )
@@ -47,6 +46,11 @@ class GroupsOptions(Options):
     n_groups: int | None = covered("The most groups there can be, 10 unless given.", "N", default=None)
     lam: float | None = option(
         "Strength of the group penalty, such as 0.02; without it, chosen together with the groups.", "X", default=None
+    )
+    intercept: bool = option(
+        "Whether the model of each task has an intercept; without one, the rows should be centred.",
+        default=True,
+        flags=("--intercept/--no-intercept",),
     )
     method: Method = option(
         "penalize, top-k (the largest entry of each feature), simple or relax; all compares them.",

@@ -109,4 +109,5 @@ def _settings(facts: Mapping[str, Any]) -> dict[str, Text]:
         **split_settings(facts),
         "groups": f"at most {facts['n_groups']:,}",
         "lam": "chosen together with the groups" if facts["lam"] is None else f"{facts['lam']:g}",
+        "intercept": "one per task" if facts.get("intercept") else "none",
     }

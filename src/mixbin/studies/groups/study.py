@@ -44,6 +44,7 @@ class Groups(Study[GroupsOptions]):
         "structure.csv": "the group of each feature",
         "structure.svg": "the groups as a picture",
         "coef.csv": "the model of each task",
+        "intercept.csv": "the intercept of each model",
     }
     answer = "the groups that {} finds"
     measured = "G is half the mean squared error, averaged over the tasks: lower is better."
@@ -83,6 +84,7 @@ class Groups(Study[GroupsOptions]):
     def load(self) -> None:
         """The tasks from files or made, with validation rows split off where there are none."""
         self.data = self._read()
+        self.means = self.data.train.means() if self.options.intercept else None
         self.problem = self._problem(self._n_groups(len(self.data.features)), self.options.lam)
 
     def _read(self) -> TaskData:
@@ -128,9 +130,13 @@ class Groups(Study[GroupsOptions]):
         return check.whole("--n-groups", wanted, low=2, high=n_features, remedy=remedy)
 
     def _problem(self, n_groups: int, lam: float | None) -> GroupLassoStructure:
-        train, validation = self.data.train, self._validation
+        train, validation = self._centred(self.data.train), self._centred(self._validation)
         fixed: dict[str, Any] = {} if lam is None else {"lam_bounds": lam}
         return GroupLassoStructure(train.tables, train.targets, validation.tables, validation.targets, n_groups=n_groups, **fixed)
+
+    def _centred(self, part: Tasks) -> Tasks:
+        """Rows for models without an intercept: without the means of the training rows, if the models are to have one."""
+        return part if self.means is None else part.minus(self.means)
 
     @property
     def _validation(self) -> Tasks:
@@ -174,8 +180,8 @@ class Groups(Study[GroupsOptions]):
         data = self.data
         missed = None if data.coef is None else coef - data.coef
         return {
-            "validation_loss": self._validation.loss(coef),
-            "test_loss": None if data.test is None else data.test.loss(coef),
+            "validation_loss": self._centred(self._validation).loss(coef),
+            "test_loss": None if data.test is None else self._centred(data.test).loss(coef),
             "spectral_error": None if missed is None else float(np.linalg.norm(missed, 2)),
             "frobenius_error": None if missed is None else float(np.linalg.norm(missed)),
         }
@@ -213,6 +219,7 @@ class Groups(Study[GroupsOptions]):
             "truth": [name for name in ("labels", "coef") if getattr(data, name) is not None],
             "n_groups": self.problem.n_groups,
             "lam": options.lam,
+            "intercept": options.intercept,
             "seed": options.seed,
             "validation_split": data.split_off,
         }
@@ -225,11 +232,13 @@ class Groups(Study[GroupsOptions]):
         data, coef = self.data, self.problem.coef(main.theta, main.lam)
         with any_letters():
             picture = svg_text(heat_map(main.theta, data.features, data.labels, title=method))
+        intercepts = np.zeros(len(coef)) if self.means is None else self.means.intercepts(coef)
         models = ([name, *w] for name, w in zip(data.tasks, coef.tolist(), strict=True))
         return {
             "structure.csv": _structure(data.features, main.theta),
             "structure.svg": picture,
             "coef.csv": csv_text(["task", *data.features], models),
+            "intercept.csv": csv_text(["task", "intercept"], zip(data.tasks, intercepts.tolist(), strict=True)),
         }
 
     # Words.

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mixbin.problem import PREFERENCES, Evaluation, Floats, Problem, Warm
+from mixbin.problem import PREFERENCES, Evaluation, Floats, Improved, Problem, Warm
 from mixbin.testing.broken import Subject, locked
 
 SAME_WITHOUT_GRADIENT = 1e-9
@@ -156,6 +156,7 @@ def check_propose(at: Evaluations) -> None:
         seed, theta, lam = int(at.rng.integers(2**32)), at.binary(), at.problem.lam_set.start(at.rng)
         inputs = {"theta": theta, "lam": lam, "rng": f"default_rng({seed})"}
         made = [at.subject.call("propose", inputs | {"rng": np.random.default_rng(seed)}) for _ in range(2)]
+        made = [got.theta if isinstance(got, Improved) else got for got in made]
         point = at.subject.array("propose", made[0], inputs, at.problem.theta_set.shape, np.bool_)
         inside = at.problem.theta_set.violation(point) == 0
         at.subject.require(inside, "propose", "must return a binary point of theta_set", inputs, "a violation of 0", point)
