@@ -34,6 +34,9 @@ _HOME = {
     "Result": "mixbin.result",
     "Status": "mixbin.result",
     "Trace": "mixbin.result",
+    "BestSubset": "mixbin.problems",
+    "Proof": "mixbin.problems",
+    "prove_best_subset": "mixbin.problems",
     "GroupLassoStructure": "mixbin.problems",
     "PublishedGradient": "mixbin.problems",
     "RidgeDistillation": "mixbin.problems",
@@ -106,7 +109,15 @@ if TYPE_CHECKING:
     from mixbin.methods import enumerate_binary, relax_and_penalize, relax_and_round
     from mixbin.penalties import Logarithmic, Quadratic
     from mixbin.problem import Evaluation, FunctionProblem, Problem
-    from mixbin.problems import GroupLassoStructure, PublishedGradient, RidgeDistillation, SoftmaxDistillation
+    from mixbin.problems import (
+        BestSubset,
+        GroupLassoStructure,
+        Proof,
+        PublishedGradient,
+        RidgeDistillation,
+        SoftmaxDistillation,
+        prove_best_subset,
+    )
     from mixbin.problems.bilevel import FixedPoint, Implicit, Minimise, OwnSolver, Unrolled, bilevel
     from mixbin.progress import Event, ProgressDisplay
     from mixbin.reproduction.paper import paper_problem, paper_settings
