@@ -7,8 +7,8 @@ With a total k, the projection is clip(a - t - mu_g, 0, 1), where mu_g is not 0 
 (docs/maths.md, "Projection onto counts per group"). So all groups whose sum is strictly between its bounds share one multiplier
 t: together they are projected onto one capped simplex, whose total is k minus the bounds of the other groups, a whole number.
 Which groups are at a bound is found by fixing: project as if no group were; then, by the proof at ``_fixed``, either all groups
-above their upper bound are at it in the answer, or all groups below their lower bound are at that one. No multiplier is compared with
-another, so that large entries cost no digits.
+above their upper bound are at it in the answer, or all groups below their lower bound are at that one. No multiplier is compared
+with another, so that large entries cost no digits.
 """
 
 import numpy as np
