@@ -11,6 +11,7 @@ from mixbin._version import __version__
 _HOME = {
     "Box": "mixbin.sets",
     "Budget": "mixbin.sets",
+    "GroupBudget": "mixbin.sets",
     "Hypercube": "mixbin.sets",
     "Knapsack": "mixbin.sets",
     "OneHot": "mixbin.sets",
@@ -122,7 +123,7 @@ if TYPE_CHECKING:
     from mixbin.progress import Event, ProgressDisplay
     from mixbin.reproduction.paper import paper_problem, paper_settings
     from mixbin.result import Result, Status, Trace
-    from mixbin.sets import Box, Budget, Hypercube, Knapsack, OneHot
+    from mixbin.sets import Box, Budget, GroupBudget, Hypercube, Knapsack, OneHot
     from mixbin.solvers import FrankWolfe, ProjectedGradient, Saga, SpectralGradient, StochasticGradient
 
 
