@@ -32,6 +32,7 @@ FUTILE = 0.2
 MOST_NUMBERS = 2**28
 """The open nodes may hold this many coefficients (1 GB); then the proof stops with the gap that it has."""
 TOLERANCE = 1e-9
+"""A subset counts as proved the best if no other can be lower by more than this share of its value."""
 
 
 class Branching:

@@ -14,11 +14,8 @@ from mixbin import _validate as check
 from mixbin._validate import Floats
 from mixbin.errors import CheckpointMismatch
 from mixbin.problem import Indices
-from mixbin.problems.best_subset.branching import Branching
+from mixbin.problems.best_subset.branching import TOLERANCE, Branching
 from mixbin.problems.best_subset.problem import BestSubset
-
-TOLERANCE = 1e-9
-"""A subset counts as proved the best if no other can be lower by more than this share of its value."""
 
 
 @dataclass

@@ -1,9 +1,10 @@
 """The best relaxed theta for given coefficients, and the proximal step that follows from it.
 
 The relaxed penalty min over theta of g/2 sum_j w_j^2 / theta_j, with sum theta = k, is the squared k-support norm of Argyriou,
-Foygel and Srebro (2012). Its proximal step from u is w = u theta / (theta + beta) with theta_j = clip(c |u_j| - beta, 0, 1), where
-beta is the step size times g, and c is such that the entries of theta sum to k. The sum grows with c, piecewise linearly. In groups
-of which at most q may be kept, a group whose entries would sum to more has a smaller c of its own, at which they sum to q.
+Foygel and Srebro (2012). Its proximal step from u is w = u theta / (theta + beta) with theta_j = clip(c |u_j| - beta, 0, 1),
+where beta is the step size times g, and c is such that the entries of theta sum to k. The sum grows with c, piecewise linearly.
+In groups of which at most q may be kept, a group whose entries would sum to more has a smaller c of its own, at which they sum
+to q.
 """
 
 import numpy as np
