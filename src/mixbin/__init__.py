@@ -52,6 +52,7 @@ _HOME = {
     "local_workers": "mixbin.data.workers",
     "DistillationClassifier": "mixbin.estimators",
     "DistillationRegressor": "mixbin.estimators",
+    "FeatureSelector": "mixbin.estimators",
     "GroupCurve": "mixbin.estimators",
     "GroupStructureRegressor": "mixbin.estimators",
     "suggest_n_groups": "mixbin.estimators",
@@ -103,6 +104,7 @@ if TYPE_CHECKING:
     from mixbin.estimators import (
         DistillationClassifier,
         DistillationRegressor,
+        FeatureSelector,
         GroupCurve,
         GroupStructureRegressor,
         suggest_n_groups,

@@ -13,7 +13,8 @@ from mixbin import _validate as check
 from mixbin._digest import digest
 from mixbin._validate import Floats
 from mixbin.errors import InvalidInput
-from mixbin.problem import Evaluation, Improved, Indices, Warm
+from mixbin.penalties import Quadratic
+from mixbin.problem import CheckedProblem, Evaluation, Improved, Indices, Warm
 from mixbin.problems.best_subset.choices import Choices
 from mixbin.problems.best_subset.columns import DenseColumns, columns
 from mixbin.problems.best_subset.fit import Fit, Loss
@@ -24,12 +25,16 @@ from mixbin.problems.best_subset.squared import SquaredLoss
 from mixbin.problems.work import Work
 from mixbin.sets import Box, Budget, GroupBudget
 from mixbin.sets.budget import resolve_budget
+from mixbin.solvers import SpectralGradient
+from mixbin.solvers.objective import Objective
 
 LOSSES = ("squared", "logistic")
 LARGEST = 1e60
 """Larger entries of X and y are refused: G multiplies four of them."""
 BOUND_ROUNDING = 1e-11
 """A lower bound is lowered by this share of the loss without features, so that rounding cannot make it too high."""
+SOLVED, REFINING_STEPS = 1e-3, 200
+"""If the bound of the relaxed problem misses its value by more than this share, some more steps are taken in theta."""
 MOST_REFITS = 20_000
 """Under logistic loss, ``best_move`` trains every swap if there are at most this many, and otherwise returns None."""
 
@@ -214,7 +219,26 @@ class BestSubset:
     def relaxed(self) -> Relaxed:
         """The solution of the relaxed problem: theta, its value, and the lower bound that it proves."""
         theta, value, residual = relax(self.data_loss, self.choices)
-        return Relaxed(theta, value, self.bound_of(residual), residual)
+        bound = self.bound_of(residual)
+        if value - bound > SOLVED * value:
+            theta = self._refined(theta)
+            fit = self._fit(theta)
+            value, other = fit.value, self.bound_of(fit.residual)
+            bound, residual = (other, fit.residual) if other > bound else (bound, residual)
+        return Relaxed(theta, value, bound, residual)
+
+    def _refined(self, theta: Floats) -> Floats:
+        """Go on with the relaxed problem by steps in theta, whose lower level is solved exactly.
+
+        If gamma is tiny, the problem in the coefficients is so badly scaled that steps in them come to a halt.
+        """
+        objective, solver = Objective(CheckedProblem(self), Quadratic()), SpectralGradient(tol=1e-9)
+        state = solver.init(objective, theta, np.empty(0), np.random.default_rng(0))
+        for _ in range(REFINING_STEPS):
+            if solver.done(objective, state):
+                break
+            state = solver.step(objective, state)
+        return state.theta
 
     def search(self) -> Search:
         """The searches over subsets that this problem offers."""

@@ -20,8 +20,8 @@ GAP = 1e-4
 """The relaxed problem is solved when its value and its bound differ by at most this share of the value."""
 ROUNDS = 12
 """The working set grows at most this many times."""
-STEPS = 2000
-"""Steps on each working set at most; few dozen are enough unless gamma is tiny."""
+STEPS = 400
+"""Steps on each working set at most; a few dozen are enough unless gamma is tiny."""
 FIRST_SET = 60
 """The first working set has this many features more than four times k."""
 

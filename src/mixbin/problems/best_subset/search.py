@@ -49,29 +49,46 @@ class Search:
         self.loss, self.choices = loss, choices
         self.n_tables = 0
         """How many tables of swaps were computed, which is what a search costs."""
+        self._ends: dict[bytes, Found] = {}
 
     def descend(self, support: Indices, most_tables: float = np.inf) -> Found:
-        """Make the best swap until none lowers the value, or until ``most_tables`` tables were computed."""
+        """Make the best swap until none lowers the value, or until ``most_tables`` tables were computed.
+
+        A descent that meets the way of an earlier one ends where that one ended.
+        """
+        way = [support.tobytes()]
+        if (known := self._ends.get(way[0])) is not None:
+            return known
         model, swaps = self.loss.model_of(support), 0
-        while True:
-            if most_tables <= swaps:
-                return Found(support, model.value, swaps)
+        while swaps < most_tables:
             self.n_tables += 1
             table = self.choices.forbid(model.exchanges(), support)
-            if table.size == 0 or not np.isfinite(best := table.min()):
-                return Found(support, model.value, swaps)
-            if self.loss.exact_model:
-                i, j = divmod(int(table.argmin()), table.shape[1])
-                value, tried = float(best), int(np.isfinite(table).sum())
-            else:
-                i, j, value, tried = self._trained_swaps(support, table)
+            if table.size == 0 or not np.isfinite(table.min()):
+                return self._ended(way, Found(support, model.value, swaps))
+            i, j, value, tried = self._best_swap(support, table)
             if not value < model.value - FALL * abs(model.value) or swaps >= MOST_SWAPS:
-                return Found(support, model.value, swaps, tried, value - model.value)
+                return self._ended(way, Found(support, model.value, swaps, tried, value - model.value))
             there = _swapped(support, i, j)
             after = self.loss.model_of(there)
             if not after.value < model.value:  # the table was off by rounding
-                return Found(support, model.value, swaps)
+                return self._ended(way, Found(support, model.value, swaps))
             support, model, swaps = there, after, swaps + 1
+            way.append(support.tobytes())
+            if (known := self._ends.get(way[-1])) is not None:
+                return self._ended(way, known)
+        return Found(support, model.value, swaps)
+
+    def _ended(self, way: list[bytes], found: Found) -> Found:
+        """Note where the way of a descent ended."""
+        self._ends.update(dict.fromkeys(way, found))
+        return found
+
+    def _best_swap(self, support: Indices, table: Floats) -> tuple[int, int, float, int]:
+        """The best swap of a table, its value, and how many swaps were looked at; an inexact table only says which to train."""
+        if self.loss.exact_model:
+            i, j = divmod(int(table.argmin()), table.shape[1])
+            return i, j, float(table[i, j]), int(np.isfinite(table).sum())
+        return self._trained_swaps(support, table)
 
     def _trained_swaps(self, support: Indices, table: Floats) -> tuple[int, int, float, int]:
         """Train the most promising swaps of a table: the best of them, its value, and how many there were."""
