@@ -178,7 +178,9 @@ class FeatureSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             "ensure_min_samples": 2,
         }
         table, targets = validated(self, X, y, **how)
-        targets = targets.astype(np.float64) if squared else self._coded(targets)
+        targets = (
+            check.array("y", targets, remedy='give numbers, or loss="logistic" for classes') if squared else self._coded(targets)
+        )
         most = self._most(int(table.shape[1]))
         table, means, scales = _standardised(table)
         settings: dict[str, Any] = {"groups": self.groups, "per_group": self.per_group}
