@@ -3,8 +3,8 @@
     python benchmarks/features.py --parts tiny planted hard logistic proofs real --out benchmarks/features.json
 
 Rivals that are not installed are left out (abess 0.4.11, skscope 0.1.8 and okridge 0.1.1 were used). Times are process times in
-one thread; the table of each part goes into the JSON file under its name, and earlier parts stay there. Designs: rows are Gaussian
-with correlation rho^|i - j| between columns, k coefficients of +1 or -1 at random places; noise of variance
+one thread; the table of each part goes into the JSON file under its name, and earlier parts stay there. Designs: rows are
+Gaussian with correlation rho^|i - j| between columns, k coefficients of +1 or -1 at random places; noise of variance
 (signal variance) / SNR.
 """
 
@@ -65,7 +65,7 @@ def tiny(seeds):
         longest = 0.0
         for seed in seeds:
             X, y, *_ = design(100, 30, 5, rho, 2.0, seed)
-            answer, problem = mixbin_given(X, y, 5, share * 100)
+            answer, _ = mixbin_given(X, y, 5, share * 100)
             lowest = brute_force(X, y, share * 100)
             found += answer.value <= lowest * (1 + 1e-9)
             began = time.monotonic()
@@ -276,7 +276,7 @@ def tables():
 
 
 def real(seeds):
-    """Error in 5 folds, with 10 features chosen inside each: mean squared error over the variance of y, or share of wrong classes."""
+    """Error in 5 folds, 10 features chosen inside each: squared error over the variance of y, or share of wrong classes."""
     out = []
     for name, loss, X, y in tables():
         errors, seconds = {}, {}
