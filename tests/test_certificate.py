@@ -91,7 +91,11 @@ def is_local_minimiser(directions, theta, G, penalty, epsilon):
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize(
     ("penalty", "vertices"),
-    [(Quadratic(), 40), pytest.param(Quadratic(), 200, marks=pytest.mark.ci), (Logarithmic(0.2), 20)],
+    [
+        (Quadratic(), 15),
+        pytest.param(Quadratic(), 200, marks=pytest.mark.ci),
+        pytest.param(Logarithmic(0.2), 20, marks=pytest.mark.ci),
+    ],
 )
 def test_epsilon_star_against_brute_force(case, penalty, vertices):
     """Random vertices: a local minimiser just below eps*, none just above."""
@@ -111,7 +115,7 @@ def test_epsilon_star_against_brute_force(case, penalty, vertices):
         finite += 1
         assert is_local_minimiser(directions, theta, G, penalty, 0.98 * star)
         assert not is_local_minimiser(directions, theta, G, penalty, 1.02 * star)
-    assert finite > 10
+    assert finite > vertices // 2
 
 
 def test_certify_tries_all_moves_and_says_so():

@@ -34,6 +34,7 @@ def test_the_engine_needs_nothing_heavy():
     assert not set(HEAVY) & set(run(code).split())
 
 
+@pytest.mark.slow
 def test_one_estimator_loads_only_what_it_needs():
     loaded = run("import mixbin as mb, sys; mb.DistillationRegressor; print(*sys.modules)").split()
     foreign = [name for name in loaded if name.startswith("mixbin.") and re.search("bilevel|dask|group|task", name)]

@@ -10,6 +10,8 @@ from typer.testing import CliRunner
 
 from mixbin.cli import app
 
+pytestmark = pytest.mark.slow
+
 NAMES = ["a", "b", "c", "kind"]
 
 

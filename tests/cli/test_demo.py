@@ -19,8 +19,9 @@ from typer.testing import CliRunner
 import mixbin
 from mixbin.cli import app
 from mixbin.cli.commands.demo import PLANTED, Planted, in_words
-from mixbin.cli.commands.diabetes import Comparison, Line, conclusions, load, table
+from mixbin.cli.commands.diabetes import Comparison, conclusions, load, table
 from mixbin.errors import DivergedError, InvalidInput
+from mixbin.reporting.record import Line
 from mixbin.studies.options import parse_budget
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -169,7 +170,7 @@ def test_table_in_a_pipe(toured):
 
 
 def line_of(method, rmse, rows, status):
-    return Line(method, rmse, rmse, rows, 1e-4, status, 10, 0.1, "", list(range(rows)), None)
+    return Line(method, {"validation_rmse": rmse, "test_rmse": rmse, "rows": rows, "alpha": 1e-4}, status, 10, 0.1, "")
 
 
 def comparison_with(simple, penalize_rmse=51.0):
@@ -229,7 +230,7 @@ def test_the_pages_are_where_it_says(default, place):
         assert f"./{part}/report.html" in index
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_the_first_part_is_a_run_of_distill(default, place):
     """The command on its page gives the same rows."""
     folder = place / "mixbin-demo"
@@ -273,7 +274,7 @@ def test_an_error_of_the_second_part_is_passed_on(monkeypatch):
     assert got.stderr.count("\n") == 1
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_a_demo_replaces_only_a_demo(toured):
     place, got = toured
     assert got.exit_code == 0, got.stderr

@@ -93,9 +93,9 @@ def usual(files, tmp_path_factory):
         ("bare.csv", "3"),
         ("bare.csv", "-1"),
         ("semicolons.csv", "price"),
-        ("tabs.tsv", "price"),
-        ("bom.csv", "price"),
-        ("train.csv.gz", "price"),
+        pytest.param("tabs.tsv", "price", marks=pytest.mark.ci),
+        pytest.param("bom.csv", "price", marks=pytest.mark.ci),
+        pytest.param("train.csv.gz", "price", marks=pytest.mark.ci),
         ("train.zip", "price"),
         ("train.parquet", "price"),
     ],
@@ -158,6 +158,7 @@ def test_result_and_trace_are_those_of_penalize(everything):
     assert len(pd.read_csv(out / "trace.csv")) == len(result.trace)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["top-k", "relax"])
 def test_one_baseline_alone(files, tmp_path, method):
     out = tmp_path / "run"
@@ -168,6 +169,7 @@ def test_one_baseline_alone(files, tmp_path, method):
     assert ("sample_weight" in model["scikit_learn"]["how"]) == (method == "relax")
 
 
+@pytest.mark.slow
 def test_simple_rounding_that_keeps_no_row_is_not_solved(files, tmp_path, monkeypatch):
     monkeypatch.setattr("mixbin.sets.Budget.round", lambda self, x: np.zeros(self.shape, dtype=bool))
     got = invoke(files / "train.csv", "--target", "price", *QUICK, "--method", "simple", "--out", tmp_path / "run")
@@ -178,6 +180,7 @@ def test_simple_rounding_that_keeps_no_row_is_not_solved(files, tmp_path, monkey
     assert "no rows" in got.stdout
 
 
+@pytest.mark.slow
 def test_alpha_is_chosen_where_none_is_given(files, tmp_path):
     args = [files / "train.csv", "--target", "price", "--budget", 8, "--max-evaluations", 80]
     got = summary(*args, "--out", tmp_path / "run")
@@ -187,6 +190,7 @@ def test_alpha_is_chosen_where_none_is_given(files, tmp_path):
     np.testing.assert_allclose(list(model["coef"].values()), again.coef_, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_values_are_given_back_as_they_were(tmp_path):
     lines = [f"id{i},{i}.500,+{i % 7}e0, {i * i % 11}" for i in range(20)]
     (tmp_path / "t.csv").write_text('"the ""id""",x,z,y\n' + "\n".join(lines) + "\n")
@@ -199,6 +203,7 @@ def test_values_are_given_back_as_they_were(tmp_path):
     assert [",".join(cells) for _, *cells in rows] == [lines[int(row)] for row, *_ in rows]
 
 
+@pytest.mark.slow
 def test_columns_in_another_order_and_ignored_ones_missing(files, tmp_path):
     frame(30, 1)[["price", "c", "a", "b"]].to_csv(tmp_path / "val.csv", index=False)
     args = ["--target", "price", *QUICK, "--out"]
@@ -224,6 +229,7 @@ def test_parquet_of_other_numbers_and_an_index(tmp_path):
     assert got["features"] == 6
 
 
+@pytest.mark.slow
 def test_another_seed_splits_otherwise(files, tmp_path):
     args = [files / "train.csv", "--target", "price", *QUICK, "--validation-fraction", "0.5"]
     one, two = (summary(*args, "--seed", seed, "--out", tmp_path / str(seed)) for seed in (0, 1))

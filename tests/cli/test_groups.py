@@ -18,6 +18,8 @@ import mixbin as mb
 from mixbin.cli import app
 from mixbin.datasets import make_group_lasso
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 FILES = ["coef.csv", "methods.json", "report.html", "result.npz", "structure.csv", "structure.svg", "trace.csv"]
 SIZES = {"n_tasks": 30, "n_samples": 10, "n_features": 12, "n_groups": 3}

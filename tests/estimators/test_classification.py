@@ -15,8 +15,14 @@ QUICK = mb.DistillationClassifier(random_state=0, max_evaluations=40)
 
 
 @pytest.mark.slow
-@parametrize_with_checks([QUICK, mb.DistillationClassifier(budget=0.5, random_state=0, max_evaluations=20)])
+@parametrize_with_checks([QUICK])
 def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.ci
+@parametrize_with_checks([mb.DistillationClassifier(budget=0.5, random_state=0, max_evaluations=20)])
+def test_scikit_learn_with_a_budget(estimator, check):
     check(estimator)
 
 

@@ -52,6 +52,7 @@ def assert_same_bits(one, other):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 @parametrize_with_checks([DistillationRegressor(budget=0.5, max_evaluations=50)])
 def test_conventions_of_scikit_learn(estimator, check):
     check(estimator)
@@ -337,7 +338,7 @@ def test_a_failed_fit_leaves_the_model_unfitted():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("budget", [0.1, 0.2, 0.3])
+@pytest.mark.parametrize("budget", [0.1, *(pytest.param(it, marks=pytest.mark.ci) for it in (0.2, 0.3))])
 def test_penalize_is_at_least_as_good_as_rounding_on_the_music_excerpt(budget):
     """At a few evaluations; benchmarks/music.py has the whole runs, with test losses."""
     data = mb.datasets.load_music(shared_file("YearPredictionMSD_random7000.csv.gz"))

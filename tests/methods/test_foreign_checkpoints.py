@@ -48,6 +48,7 @@ def pair(number):
     return linear(costs, mb.Knapsack(weights, 5.0)), linear(costs, mb.Knapsack(weights, 5.0 * (1.0 + 1e-9)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(100))
 def test_another_problem_is_refused(number, tmp_path):
     first, second = pair(number)

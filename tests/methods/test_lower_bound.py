@@ -159,6 +159,7 @@ def test_gap_tol_works_without_a_relaxed_stage():
     assert "gap_tol" in early.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop_at", [3, 12, 30])
 def test_gap_tol_survives_a_resume(stop_at, tmp_path, monkeypatch):
     monkeypatch.setattr(Journal, "seconds", lambda self: 0.0)

@@ -109,6 +109,7 @@ def test_curves_differ_without_colour(real):
     assert before.get_marker() != after.get_marker()
 
 
+@pytest.mark.slow
 def test_a_method_that_does_not_round_has_one_curve_a_panel():
     figure = evolution(made(rounded=False, validation_rounded=np.full(40, np.nan), test_rounded=np.full(40, np.nan)))
     for axes in figure.axes[:5]:
@@ -171,7 +172,9 @@ AWKWARD = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", AWKWARD)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(it, marks=[pytest.mark.ci] * (it not in ("math", "relax and penalize"))) for it in AWKWARD]
+)
 def test_awkward_runs_can_be_read(kind):
     figure = evolution(AWKWARD[kind])
     assert [axes.get_title(loc="left") for axes in figure.axes[:5]] == PANELS
@@ -186,6 +189,7 @@ def test_an_empty_panel_has_no_scale():
     assert list(curves_of(figure.axes[0])["after rounding"]) == []
 
 
+@pytest.mark.slow
 def test_long_runs_are_thinned():
     n = 29_100
     rng = np.random.default_rng(0)

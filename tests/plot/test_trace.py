@@ -116,7 +116,7 @@ def test_missing_columns_leave_out_their_panels():
     assert_readable(figure)
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_long_traces_are_thinned_to_their_ends_and_extremes():
     rng = np.random.default_rng(0)
     n = 100_000

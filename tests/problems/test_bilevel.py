@@ -119,7 +119,7 @@ def differences(problem, theta, lam, h=1e-5):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["auto", "unrolled"])
+@pytest.mark.parametrize("how", ["auto", pytest.param("unrolled", marks=pytest.mark.ci)])
 @pytest.mark.parametrize("name", [pytest.param(it, marks=[pytest.mark.ci] * (it in ("network", "features"))) for it in PROBLEMS])
 def test_hypergradient_against_central_differences(name, how):
     problem = made(name, how)
@@ -144,7 +144,8 @@ def test_every_promise_of_a_problem(name, how):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "how"), [("ridge", "cg"), ("ridge", "neumann"), pytest.param("projected", "neumann", marks=pytest.mark.ci)]
+    ("name", "how"),
+    [("ridge", "neumann"), *(pytest.param(*it, marks=pytest.mark.ci) for it in (("ridge", "cg"), ("projected", "neumann")))],
 )
 def test_all_linear_solvers_agree(name, how):
     direct, other = made(name, "auto"), made(name, how)
@@ -225,11 +226,16 @@ def test_it_is_group_lasso_structure():
     "lower",
     [
         optx.LBFGS(rtol=1e-9, atol=1e-9),
-        mb.Minimise(optx.OptaxMinimiser(optax.adam(0.05), rtol=1e-7, atol=1e-7), max_steps=5000),
-        mb.OwnSolver(
-            lambda w, v, s: jax.lax.fori_loop(
-                0, 3000, lambda _, u: jax.tree.map(lambda a, g: a - 0.3 * g, u, jax.grad(ridge_inner)(u, v, s)), w
-            )
+        pytest.param(
+            mb.Minimise(optx.OptaxMinimiser(optax.adam(0.05), rtol=1e-7, atol=1e-7), max_steps=5000), marks=pytest.mark.ci
+        ),
+        pytest.param(
+            mb.OwnSolver(
+                lambda w, v, s: jax.lax.fori_loop(
+                    0, 3000, lambda _, u: jax.tree.map(lambda a, g: a - 0.3 * g, u, jax.grad(ridge_inner)(u, v, s)), w
+                )
+            ),
+            marks=pytest.mark.ci,
         ),
     ],
     ids=["L-BFGS", "adam", "own solver"],
@@ -267,7 +273,7 @@ def test_evaluate_is_pure_warm_and_compiled_once():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("wide", [False, pytest.param(True, marks=pytest.mark.ci)])
 def test_float64_inside_and_the_users_setting_outside(wide):
     before = jax.config.jax_enable_x64
     jax.config.update("jax_enable_x64", wide)
@@ -283,7 +289,7 @@ def test_float64_inside_and_the_users_setting_outside(wide):
         jax.config.update("jax_enable_x64", before)
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_terms_of_a_finite_sum():
     X_all, y_all = jnp.asarray(X_VAL), jnp.asarray(Y_VAL)
 

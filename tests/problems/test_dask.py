@@ -98,7 +98,7 @@ def recorded(m, n):
         yield (v > 0.5).astype(float) if k % 5 == 4 else v
 
 
-@pytest.mark.parametrize("targets", [None, 2])
+@pytest.mark.parametrize("targets", [None, pytest.param(2, marks=pytest.mark.ci)])
 @pytest.mark.parametrize("kind", ["float64", "float32", "by columns"])
 def test_value_and_gradient_are_those_in_memory(scheduler, targets, kind):
     X, y, X_val, y_val = data(targets=targets)
@@ -133,27 +133,26 @@ def test_gradient_against_central_differences(made):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("alpha", [0.01, None])
+@pytest.mark.parametrize("alpha", [0.01, pytest.param(None, marks=pytest.mark.ci)])
 def test_every_promise_of_a_problem(made, alpha):
     problem, other = (mb.RidgeDistillation(*made.dask, *made.validation, budget=20, alpha=it) for it in (alpha, 0.02))
     check_problem(problem, gradient_tol=1e-5, trials=1, others=[other])
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 @pytest.mark.filterwarnings("ignore:Sending large graph")  # of arrays in this process: users have files
-@pytest.mark.parametrize("points", [2, pytest.param(50, marks=pytest.mark.ci)])
-def test_blog_at_many_points(blog, scheduler, points):
+def test_blog_at_many_points(blog, scheduler):
     keywords = {"budget": 0.1, "alpha": 100.0}
     plain = mb.RidgeDistillation(blog.X, blog.y, blog.X_val, blog.y_val, **keywords)
     problem = mb.RidgeDistillation(*arrays(blog.X, blog.y, CHUNKS), blog.X_val, blog.y_val, **keywords)
-    for v in recorded(len(blog.y), points):
+    for v in recorded(len(blog.y), 50):
         expected, got = plain.evaluate(v, NO_LAM), problem.evaluate(v, NO_LAM)
         assert got.value == pytest.approx(expected.value, rel=1e-9)
         gap = np.linalg.norm(got.grad_theta - expected.grad_theta)
         assert gap <= 1e-9 * np.linalg.norm(expected.grad_theta)
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_a_run_gives_the_rows_of_the_same_blocks(scheduler, made):
     local = mb.RidgeDistillation(made.X, made.y, *made.validation, budget=20, chunks=SMALL)
     problem = mb.RidgeDistillation(*made.dask, *made.validation, budget=20)
@@ -234,7 +233,7 @@ def test_passes(made):
     assert seen[2:] == [("taken", [0, 3, 6])]
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_the_search_stays_among_fetched_rows(made, monkeypatch):
     """Few rows are fetched, and the certificate speaks of the exchanges between these."""
     from mixbin.problems.distillation import exchanges
@@ -298,7 +297,7 @@ def test_what_several_blocks_need_is_made_once_a_pass(made, scheduler, monkeypat
     assert got.value == pytest.approx(plain.evaluate(np.ones(200), NO_LAM).value, rel=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_blocks_in_a_task_do_not_change_the_bits(made, cluster, monkeypatch):
     """Neither of sums nor of what is passed on block by block."""
     monkeypatch.setattr(dask_blocks, "KEPT_SHARE", 1e-9)

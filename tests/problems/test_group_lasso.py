@@ -119,7 +119,7 @@ def test_hypergradient_at_published_size():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", THETAS)
+@pytest.mark.parametrize("kind", [pytest.param(it, marks=[pytest.mark.ci] * (it != "interior")) for it in THETAS])
 @pytest.mark.parametrize("lam", [pytest.param(0.01, marks=pytest.mark.ci), 0.1, pytest.param(0.5, marks=pytest.mark.ci)])
 def test_models_reach_the_minimum_of_an_independent_solver(kind, lam):
     X, y, X_val, y_val = make_data()

@@ -9,6 +9,8 @@ from scipy import sparse
 import mixbin as mb
 from mixbin.problem import CheckedProblem
 
+pytestmark = pytest.mark.slow
+
 NO_LAM = np.empty(0)
 
 
@@ -47,7 +49,7 @@ def made(kind, X, y, X_val, y_val, **keywords):
     return mb.RidgeDistillation(X, y, X_val, y_val, **keywords)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [pytest.param(it, marks=[pytest.mark.ci] * (it == "dask")) for it in KINDS])
 @pytest.mark.parametrize("targets", [None, 2])
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.ci), pytest.param(2, marks=pytest.mark.ci)])
 def test_no_selection_falls_below_and_the_best_model_reaches_it(kind, targets, seed):

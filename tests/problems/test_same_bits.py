@@ -134,6 +134,7 @@ def test_threads_of_blas():
     assert found[0] == found[1] == found[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["C", "F"])
 def test_a_whole_run_on_threads_of_dask(how):
     """Validation rows in memory are one block, as on Dask; nothing else differs either."""

@@ -138,6 +138,7 @@ def test_a_search_stops_before_it_exceeds_its_limit(name, most):
         assert got.best_change >= 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dense", "chunks", "groups"])
 @pytest.mark.parametrize("limit", [30, 60, 120, 500])
 def test_runs_keep_their_limit_with_searches(name, limit):

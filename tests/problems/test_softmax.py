@@ -25,6 +25,7 @@ def make_theta(kind, m=40):
     return {"inside": rng.uniform(0.1, 0.9, m), "binary": (rng.uniform(size=m) < 0.6) * 1.0}[kind]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("K", [2, 3])
 @pytest.mark.parametrize("kind", ["inside", "binary"])
 @pytest.mark.parametrize("temperature", [1.0, 3.0])

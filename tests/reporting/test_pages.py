@@ -21,6 +21,8 @@ from mixbin.studies.pages import write_page
 from tests.reporting import folders
 from tests.reporting.folders import FILE, HOSTILE, TARGET, invoke
 
+pytestmark = pytest.mark.slow
+
 
 class Seen(HTMLParser):
     """Text, tags and ids of a page, and its blocks of data."""

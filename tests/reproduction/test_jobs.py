@@ -51,8 +51,8 @@ def uninterrupted(tmp_path_factory):
     return runs.record(SMALL)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("n_events", [pytest.param(n, marks=() if n == 75 else pytest.mark.ci) for n in (3, 40, 75, 110)])
+@pytest.mark.ci
+@pytest.mark.parametrize("n_events", [3, 40, 75, 110])
 def test_an_interrupted_job_gives_the_record_of_an_uninterrupted_one(tmp_path, monkeypatch, uninterrupted, n_events):
     runs = Runs(tmp_path)
     runs.make()
@@ -67,7 +67,7 @@ def test_an_interrupted_job_gives_the_record_of_an_uninterrupted_one(tmp_path, m
     assert not (runs.unfinished / SMALL.name).exists()
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_the_events_of_the_resumed_part_are_recorded_once(uninterrupted):
     steps = [point["step"] for point in uninterrupted["distances"]]
     assert steps == sorted(set(steps))

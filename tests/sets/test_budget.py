@@ -5,7 +5,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mixbin.errors import InfeasibleSet, InvalidInput
@@ -91,7 +91,6 @@ def _short_sample(request, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.usefixtures("_short_sample")
 @pytest.mark.parametrize("at_most", [False, True])
-@settings(max_examples=60)
 @given(data=st.data())
 def test_sampled_projection_is_exact(at_most, data):
     size = data.draw(st.integers(33, 48))

@@ -22,7 +22,7 @@ def test_every_promise_at_small_sizes(case):
     check_set(case.set, exact_cardinality=case.integral, exchanges=case.exchanges, others=others(case))
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 @every_large
 def test_every_promise_at_size(case):
     check_set(case.set, exact_cardinality=case.integral, trials=5)

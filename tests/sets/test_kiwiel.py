@@ -37,7 +37,7 @@ def problems(draw, a=None):
 
 
 @pytest.mark.slow
-@settings(max_examples=600)
+@settings(max_examples=6 * settings().max_examples)
 @given(problem=problems())
 def test_general_knapsack_is_exact(problem):
     a, d, b, low, high, r, equality = problem
@@ -46,7 +46,7 @@ def test_general_knapsack_is_exact(problem):
     assert np.all((low <= x) & (x <= high))
 
 
-@settings(max_examples=200)
+@settings(max_examples=2 * settings().max_examples)
 @given(problem=problems(a=st.floats(-1e6, 1e6)))
 def test_the_capacity_is_met(problem):
     a, d, b, low, high, r, equality = problem

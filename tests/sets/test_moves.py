@@ -43,6 +43,7 @@ def test_moves_are_all_and_each_once(case):
         assert sorted(listed(case.set.moves(theta, grad))) == expected
 
 
+@pytest.mark.slow
 @every_small
 @settings(max_examples=50)
 @given(data=st.data())

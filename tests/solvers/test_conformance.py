@@ -51,6 +51,7 @@ PATIENCE = {"frank-wolfe": (1_000, 1e-2), "saga": (200, 1e-5), "saga, blocks": (
 """Steps and tolerance; Frank-Wolfe converges slowly inside faces."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VARIANTS)
 def test_every_promise(name):
     check_solver(VARIANTS[name], steps=3, convex_tol=None)

@@ -30,7 +30,7 @@ def fitted(gaps):
     return slope, 1 - np.sum((logs - slope * passes - offset) ** 2) / np.sum((logs - logs.mean()) ** 2)
 
 
-@pytest.mark.slow
+@pytest.mark.ci
 def test_converges_linearly():
     problem, gap = strongly_convex_sum(500)
     objective, state, gaps = run(Saga(), problem, gap, 25)

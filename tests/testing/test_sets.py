@@ -177,6 +177,7 @@ WRONG = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "function", "message"), WRONG.values(), ids=WRONG)
 def test_a_broken_promise_is_named(method, function, message):
     with pytest.raises(ConformanceError, match=re.escape(message)) as caught:

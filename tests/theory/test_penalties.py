@@ -50,7 +50,11 @@ def test_slopes_at_binary_points_are_those_that_certificates_count_on(penalty):
 
 @pytest.mark.slow
 @every_penalty
-@pytest.mark.parametrize("theta_set", [mb.Budget(12, 4), mb.OneHot(4, 3), mb.Hypercube(8)], ids=repr)
+@pytest.mark.parametrize(
+    "theta_set",
+    [mb.Budget(12, 4), *(pytest.param(it, marks=pytest.mark.ci) for it in (mb.OneHot(4, 3), mb.Hypercube(8)))],
+    ids=repr,
+)
 def test_drives_to_binary_points(penalty, theta_set):
     result = mb.relax_and_penalize(quadratic(theta_set, 0, "convex"), penalty=penalty, seed=0)
     assert result.status is mb.Status.BINARY

@@ -42,6 +42,7 @@ def proof_epsilon(G: QuadraticG, points: np.ndarray, phis: np.ndarray, vertices:
 SETS = [mb.Hypercube(2), mb.Hypercube(3), mb.Budget(3, 1), mb.Budget(3, 2)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theta_set", SETS, ids=repr)
 @pytest.mark.parametrize("kind", ["convex", "concave", "indefinite"])
 @pytest.mark.parametrize("seed", [0, *(pytest.param(it, marks=pytest.mark.slow) for it in range(1, 4))])

@@ -165,16 +165,6 @@ def read(file: Path, header: bool | None = None) -> Table:
     return table
 
 
-def read_each(files: Sequence[Path], like: Table, columns: Sequence[str], header: bool | None = None) -> list[Table]:
-    """Several files, each with the columns of ``like``."""
-    return [_with_columns(read(file, header), like, columns) for file in files]
-
-
-def read_all(files: Sequence[Path], like: Table, columns: Sequence[str], header: bool | None = None) -> Floats:
-    """These columns of several files, one after the other; each must have the columns of ``like``."""
-    return np.concatenate([table.numbers(columns) for table in read_each(files, like, columns, header)])
-
-
 def split(
     n: int, fraction: float | None, seed: int | np.random.Generator, what: str, remedy: str
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -186,8 +176,9 @@ def split(
     return np.sort(train), np.sort(validation)
 
 
-def _with_columns(table: Table, like: Table, columns: Sequence[str]) -> Table:
-    """The table, if it has the columns of ``like`` in any order; columns that were ignored there may be missing here."""
+def read_like(like: Table, columns: Sequence[str], file: Path, header: bool | None = None) -> Table:
+    """A table with the columns of ``like`` in any order; of these only ``columns`` must be there."""
+    table = read(file, header)
     must = f"{table.file} must have the columns of {like.file}, but"
     if table.named != like.named:
         has, lacks = (like.file, table.file) if like.named else (table.file, like.file)

@@ -182,7 +182,7 @@ def read_folder(folder: Path, target: str, ignore: Sequence[str], header: bool |
     def part(ending: str) -> Tasks:
         read = [first.numbers(columns)] if not ending else []
         rest = names[len(read) :]
-        read += [tables.read_all([files[name + ending]], first, columns, header) for name in rest]
+        read += [tables.read_like(first, columns, files[name + ending], header).numbers(columns) for name in rest]
         return stacked([it[:, :-1] for it in read], [it[:, -1] for it in read])
 
     given = {ending: part(ending) if _all_or_none(folder, names, files, ending) else None for ending in PARTS}
