@@ -101,8 +101,8 @@ class BestSubset:
     array([ 3,  7, 20])
     """
 
-    preferred_settings: Mapping[str, int] = MappingProxyType({"inner_steps": 5, "starts": 1})
-    """G is convex: all starts relax to one point, and polish by exact swaps makes up for few steps per eps."""
+    preferred_settings: Mapping[str, int] = MappingProxyType({"inner_steps": 5})
+    """Few steps per eps are enough, because polish by exact swaps makes up for the rest."""
 
     def __init__(
         self,
