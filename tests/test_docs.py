@@ -28,6 +28,15 @@ def test_your_own_model(capsys):
     assert names["result"].theta[names["spoilt"]].sum() <= 3
 
 
+def test_which_features():
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "which-features.md").read_text(), flags=re.S)
+    names = {}
+    exec(code, names)
+    assert names["selector"].get_support(indices=True).tolist() == [3, 7, 20]
+    assert (names["selector"].gap_, names["selector"].proved_) == (0.0, True)
+    assert names["selector"].transform(names["X"]).shape == (200, 3)
+
+
 @pytest.mark.slow
 def test_label_cleaning():
     score, before, after, _ = example("label_cleaning").clean(0.3, seed=0, n_train=300, n_val=150)

@@ -11,6 +11,7 @@ from mixbin._version import __version__
 _HOME = {
     "Box": "mixbin.sets",
     "Budget": "mixbin.sets",
+    "GroupBudget": "mixbin.sets",
     "Hypercube": "mixbin.sets",
     "Knapsack": "mixbin.sets",
     "OneHot": "mixbin.sets",
@@ -36,6 +37,9 @@ _HOME = {
     "Result": "mixbin.result",
     "Status": "mixbin.result",
     "Trace": "mixbin.result",
+    "BestSubset": "mixbin.problems",
+    "Proof": "mixbin.problems",
+    "prove_best_subset": "mixbin.problems",
     "GroupLassoStructure": "mixbin.problems",
     "PublishedGradient": "mixbin.problems",
     "QuadraticProblem": "mixbin.problems",
@@ -51,6 +55,7 @@ _HOME = {
     "local_workers": "mixbin.data.workers",
     "DistillationClassifier": "mixbin.estimators",
     "DistillationRegressor": "mixbin.estimators",
+    "FeatureSelector": "mixbin.estimators",
     "GroupCurve": "mixbin.estimators",
     "GroupStructureRegressor": "mixbin.estimators",
     "suggest_n_groups": "mixbin.estimators",
@@ -104,6 +109,7 @@ if TYPE_CHECKING:
     from mixbin.estimators import (
         DistillationClassifier,
         DistillationRegressor,
+        FeatureSelector,
         GroupCurve,
         GroupStructureRegressor,
         suggest_n_groups,
@@ -113,17 +119,20 @@ if TYPE_CHECKING:
     from mixbin.penalties import Logarithmic, Quadratic
     from mixbin.problem import Evaluation, FunctionProblem, Problem
     from mixbin.problems import (
+        BestSubset,
         GroupLassoStructure,
+        Proof,
         PublishedGradient,
         QuadraticProblem,
         RidgeDistillation,
         SoftmaxDistillation,
+        prove_best_subset,
     )
     from mixbin.problems.bilevel import FixedPoint, Implicit, Minimise, OwnSolver, Unrolled, bilevel
     from mixbin.progress import Event, ProgressDisplay
     from mixbin.reproduction.paper import paper_problem, paper_settings
     from mixbin.result import Result, Status, Trace
-    from mixbin.sets import Box, Budget, Hypercube, Knapsack, OneHot
+    from mixbin.sets import Box, Budget, GroupBudget, Hypercube, Knapsack, OneHot
     from mixbin.solvers import FrankWolfe, ProjectedGradient, Saga, SpectralGradient, StochasticGradient
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from mixbin.sets import BinarySet, Budget, Hypercube, Knapsack, OneHot
+from mixbin.sets import BinarySet, Budget, GroupBudget, Hypercube, Knapsack, OneHot
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,9 @@ class Case:
     """All extreme points are binary."""
     exchanges: bool = True
     """A single move may switch one entry off and another on."""
+    counts: tuple | None = None
+    """Of counts per group: for each group (flat indices, low, high), and the total or None. ``groups`` then states the same as
+    inequalities, which overlap, so that the projection does not fall apart into one for each of them."""
 
 
 def hypercube(shape):
@@ -33,6 +36,18 @@ def budget(size, k, at_most=False):
 def knapsack(weights, capacity):
     weights = np.asarray(weights, float)
     return Case(Knapsack(weights, capacity), ((np.arange(weights.size), weights, capacity, False),), integral=False)
+
+
+def group_budget(labels, low, high, k=None):
+    labels = np.asarray(labels)
+    names = np.unique(labels)
+    low, high = (np.broadcast_to(bound, names.size).tolist() for bound in (low, high))
+    members = [np.flatnonzero(labels == name) for name in names]
+    counts = tuple((index, a, min(b, index.size)) for index, a, b in zip(members, low, high, strict=True))
+    bounds = [(index, np.ones(index.size), b, a == b) for index, a, b in counts]
+    bounds += [(index, -np.ones(index.size), -a, False) for index, a, b in counts if a != b]
+    bounds += [(np.arange(labels.size), np.ones(labels.size), k, True)] if k else []
+    return Case(GroupBudget(labels, low, high, k), tuple(bounds), counts=(counts, k))
 
 
 def one_hot(rows, columns):
@@ -63,6 +78,15 @@ SMALL = table(
     knapsack([5.0, 1.0, 1.0, 2.5], 3.0),
     knapsack([1.0, 2.0], 10.0),
     knapsack([1e-3, 1.0, 1e3], 2.0),
+    group_budget([0, 1, 0, 1, 1, 0], 1, 2),
+    group_budget([0, 1, 0, 1, 1, 0], 1, 2, k=3),
+    group_budget([0, 0, 0, 0, 1, 1], [0, 1], [4, 1], k=3),
+    group_budget(["b", "a", "c", "a", "c", "a", "b"], [1, 0, 2], [2, 1, 2]),
+    group_budget(["b", "a", "c", "a", "c", "a", "b"], [0, 1, 0], [3, 1, 2], k=4),
+    group_budget([2, 1, 2, 1, 0], 0, 1),
+    group_budget([2, 1, 2, 1, 0, 0], [0, 0, 2], [0, 2, 2], k=3),
+    group_budget([0, 0, 0, 0], 2, 2),
+    group_budget([3], 0, 1),
     one_hot(3, 2),
     one_hot(1, 6),
     one_hot(2, 4),
@@ -78,6 +102,10 @@ LARGE = table(
     budget(300_000, 0.1),
     budget(300_000, 3),
     knapsack(np.random.default_rng(5).uniform(0.1, 3.0, 400), 60.0),
+    group_budget(np.random.default_rng(6).integers(0, 7, 1000), 20, 90),
+    group_budget(np.random.default_rng(6).integers(0, 7, 1000), [0, 30, 0, 40, 10, 0, 5], [50, 60, 10, 99, 90, 20, 5], k=150),
+    group_budget(np.random.default_rng(6).integers(0, 200, 900), 0, 1, k=100),
+    group_budget(np.random.default_rng(7).integers(0, 3, 140_000), [3_000, 4_995, 5_500], [3_000, 5_000, 6_010], k=14_000),
     one_hot(50, 8),
     one_hot(2, 500),
 )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mixbin.errors import InfeasibleSet, InvalidInput
-from mixbin.sets import Box, Budget, Hypercube, Knapsack, OneHot
+from mixbin.sets import Box, Budget, GroupBudget, Hypercube, Knapsack, OneHot
 from tests.sets.cases import SMALL
 
 NAN, INF = float("nan"), float("inf")
@@ -43,6 +43,26 @@ NAN, INF = float("nan"), float("inf")
         (lambda: Knapsack([1.0, 2.0], -1.0), InfeasibleSet, "capacity"),
         (lambda: Knapsack([1.0, 2.0], INF), InvalidInput, "capacity"),
         (lambda: Knapsack([1.0, 2.0], [1.0]), InvalidInput, "capacity"),
+        (lambda: GroupBudget([], 0, 1), InvalidInput, "groups"),
+        (lambda: GroupBudget([[1, 2]], 0, 1), InvalidInput, "groups"),
+        (lambda: GroupBudget([1.0, NAN], 0, 1), InvalidInput, "groups"),
+        (lambda: GroupBudget([1, "a", None], 0, 1), InvalidInput, "groups"),
+        (lambda: GroupBudget(3, 0, 1), InvalidInput, "groups"),
+        (lambda: GroupBudget([1, 1, 2], -1, 1), InvalidInput, "low"),
+        (lambda: GroupBudget([1, 1, 2], 0.5, 1), InvalidInput, "low"),
+        (lambda: GroupBudget([1, 1, 2], True, 1), InvalidInput, "low"),
+        (lambda: GroupBudget([1, 1, 2], [0, 0, 0], 1), InvalidInput, "low"),
+        (lambda: GroupBudget([1, 1, 2], [0, 0.0], 1), InvalidInput, "low"),
+        (lambda: GroupBudget([1, 1, 2], {1: 0}, 1), InvalidInput, "low"),
+        (lambda: GroupBudget([1, 1, 2], 0, {1: 1, 2: 1, 3: 1}), InvalidInput, "high"),
+        (lambda: GroupBudget([1, 1, 2], 0, "two"), InvalidInput, "high"),
+        (lambda: GroupBudget([1, 1, 2], 0, None), InvalidInput, "high"),
+        (lambda: GroupBudget([1, 1, 2], 2, 3), InfeasibleSet, "low"),
+        (lambda: GroupBudget([1, 1, 2], [2, 0], 1), InfeasibleSet, "high"),
+        (lambda: GroupBudget([1, 1, 2], 1, 2, k=1), InfeasibleSet, "k"),
+        (lambda: GroupBudget([1, 1, 2], 0, 1, k=3), InfeasibleSet, "k"),
+        (lambda: GroupBudget([1, 1, 2], 0, 1, k=0), InfeasibleSet, "k"),
+        (lambda: GroupBudget([1, 1, 2], 0, 1, k=2.0), InvalidInput, "k"),
         (lambda: OneHot(0, 2), InvalidInput, "rows"),
         (lambda: OneHot(2, 0), InvalidInput, "columns"),
         (lambda: OneHot(2, 1.5), InvalidInput, "columns"),

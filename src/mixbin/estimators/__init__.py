@@ -7,15 +7,24 @@ from mixbin._lazy import lazily
 if TYPE_CHECKING:
     from mixbin.estimators.classification import DistillationClassifier
     from mixbin.estimators.distillation import DistillationRegressor
+    from mixbin.estimators.features import FeatureSelector
     from mixbin.estimators.groups import GroupCurve, GroupStructureRegressor, suggest_n_groups
 
-__all__ = ["DistillationClassifier", "DistillationRegressor", "GroupCurve", "GroupStructureRegressor", "suggest_n_groups"]
+__all__ = [
+    "DistillationClassifier",
+    "DistillationRegressor",
+    "FeatureSelector",
+    "GroupCurve",
+    "GroupStructureRegressor",
+    "suggest_n_groups",
+]
 
 __getattr__, __dir__ = lazily(
     __name__,
     {
         "DistillationClassifier": "mixbin.estimators.classification",
         "DistillationRegressor": "mixbin.estimators.distillation",
+        "FeatureSelector": "mixbin.estimators.features",
         "GroupCurve": "mixbin.estimators.groups",
         "GroupStructureRegressor": "mixbin.estimators.groups",
         "suggest_n_groups": "mixbin.estimators.groups",
