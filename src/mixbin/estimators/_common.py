@@ -26,11 +26,15 @@ Candidates = tuple[NDArray[np.intp], int, Any]
 """The numbers of the candidate rows, how many rows X has, and the problem of choosing among the candidates."""
 
 
-def check_settings(estimator: Any, whose_rows: str = "") -> None:
-    """Check the settings that all estimators have; ``whose_rows`` completes the sentence about the rows to split off."""
+def check_settings(estimator: Any, whose_rows: str = "", all_may_judge: bool = False) -> None:
+    """Check the settings that all estimators have; ``whose_rows`` completes the sentence about the rows to split off.
+
+    ``all_may_judge``: the fraction may be None, which splits nothing off.
+    """
     check.choice("method", estimator.method, ("penalize", *BASELINES))
     fraction, remedy = estimator.validation_fraction, f"0.2 splits off a fifth of the rows{whose_rows}"
-    check.real("validation_fraction", fraction, low=0, high=1, open_low=True, open_high=True, remedy=remedy)
+    if fraction is not None or not all_may_judge:
+        check.real("validation_fraction", fraction, low=0, high=1, open_low=True, open_high=True, remedy=remedy)
     check.flag("verbose", estimator.verbose)
 
 

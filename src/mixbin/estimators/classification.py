@@ -1,5 +1,6 @@
 """A scikit-learn classifier that trains a logistic regression on the rows worth keeping, or on the labels worth trusting."""
 
+import warnings
 from functools import partial
 from typing import Any, Self
 
@@ -31,25 +32,43 @@ POLISH = 50
 every single row that polish tries costs a training run."""
 
 
+PATH_TOL = 1e-3
+"""How exactly models on the way are trained; the model of the answer is trained to 1e-9 (benchmarks/classifier_rows.py compares the
+answers and the time)."""
+FEW_JUDGES = 300
+"""With fewer validation rows than this, a warning says that they are few: on nine tables, rows chosen by 50 to 100 clean rows
+made models that were worse than those of all rows."""
+
+
 class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Logistic regression trained on the rows that predict a validation set best; wrong labels are left out.
+    """Logistic regression trained on the rows that predict a validation set, or all rows, best.
 
     Parameters
     ----------
     budget : int, float or None, default=None
-        How many rows to keep: a count, or a fraction in (0, 1] of the candidate rows, rounded half up. None lets the
-        validation loss decide, so that labels can be cleaned without knowing how many of them are wrong.
+        How many rows to keep: a count, or a fraction in (0, 1] of the rows of X, rounded half up. None lets the loss decide.
     alpha : float, pair of floats or None, default=None
-        The strength of the penalty. A number fixes it; None is 0.03 times the mean variance of the columns of X; a pair
-        (low, high) is a range in which it is optimised together with the rows; wrong labels are then found less reliably.
-    temperature : float, default=3.0
-        Divides the scores in the validation loss. Above 1, all validation rows count, not just those near a class border.
+        The strength of the penalty. A number fixes it; None is 0.03 times the mean variance of the columns of X, times the share of
+        the rows that the budget keeps; a pair (low, high) is a range in which it is optimised together with the rows; wrong labels are then found less reliably.
+    judge_loss : {"bounded", "cross-entropy"}, default="bounded"
+        The loss by which a model is judged: 1 - p of the given label, so that a row whose label is wrong costs at most 1, or the
+        cross entropy.
+    temperature : float or None, default=None
+        Divides the scores in the cross entropy; None is 3. Above 1, all rows count, not just those near a class border. Only with
+        ``judge_loss="cross-entropy"``.
+    class_weight : {"balanced", None}, default="balanced"
+        "balanced" makes every class count the same among the rows that judge, however rare it is; None makes every row count the
+        same, which raises the accuracy on unequal classes and lowers the balanced accuracy.
+    class_shares : float or None, default=0.2
+        With a budget, the share of every class among the kept rows lies within this fraction of its share among all rows, and
+        every class keeps a row where the budget allows it. Without a budget, every class keeps at least this fraction of its
+        rows. None lets the loss decide.
     method : {"penalize", "top-k", "simple", "relax"}, default="penalize"
         How the rows are chosen: by ``relax_and_penalize``, or by a baseline that relaxes the choice to weights and then keeps
         the largest ("top-k"), those of at least one half ("simple", which may miss the budget), or all weights ("relax").
-    validation_fraction : float, default=0.2
-        The fraction of the rows that is split off for validation when ``fit`` gets no validation set; each class loses this
-        fraction. The labels of validation rows are trusted, so it is better to pass clean rows as X_val.
+    validation_fraction : float or None, default=None
+        The fraction of the rows that is split off to judge when ``fit`` gets no validation set; each class loses this fraction.
+        None splits nothing off: all rows are candidates, and all of them judge.
     random_state : int, RandomState instance or None, default=None
         Seeds the split and the starts of the method. Pass an int to get the same result every time.
     max_evaluations : int or None, default=None
@@ -78,6 +97,11 @@ class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     feature_names_in_ : array of shape (n_features_in_,)
         Their names, if the columns of X have names.
 
+    Warns
+    -----
+    UserWarning
+        If there are fewer than 300 validation rows.
+
     See Also
     --------
     mixbin.SoftmaxDistillation : The problem that is solved.
@@ -88,12 +112,12 @@ class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     >>> import numpy as np
     >>> from mixbin import DistillationClassifier
     >>> rng = np.random.default_rng(0)
-    >>> X, X_val = rng.normal(size=(100, 2)), rng.normal(size=(50, 2))
-    >>> y, y_val = (np.where(A[:, 0] > 0, "right", "left") for A in (X, X_val))
-    >>> wrong = np.argsort(-np.abs(X[:, 0]))[:10]
+    >>> X, X_test = rng.normal(size=(200, 2)), rng.normal(size=(100, 2))
+    >>> y, y_test = (np.where(A[:, 0] > 0, "right", "left") for A in (X, X_test))
+    >>> wrong = np.argsort(-np.abs(X[:, 0]))[:20]
     >>> y[wrong] = np.where(X[wrong, 0] > 0, "left", "right")
-    >>> model = DistillationClassifier(random_state=0).fit(X, y, X_val, y_val)
-    >>> bool(model.support_[wrong].any()), bool(model.score(X_val, y_val) > 0.95)
+    >>> model = DistillationClassifier(budget=20, random_state=0).fit(X, y)
+    >>> bool(model.support_[wrong].any()), bool(model.score(X_test, y_test) > 0.95)
     (False, True)
     """
 
@@ -101,16 +125,22 @@ class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self,
         budget: int | float | None = None,
         alpha: float | tuple[float, float] | None = None,
-        temperature: float = 3.0,
+        judge_loss: str = "bounded",
+        temperature: float | None = None,
+        class_weight: str | None = "balanced",
+        class_shares: float | None = 0.2,
         method: str = "penalize",
-        validation_fraction: float = 0.2,
+        validation_fraction: float | None = None,
         random_state: int | np.random.RandomState | None = None,
         max_evaluations: int | None = None,
         verbose: bool = False,
     ) -> None:
         self.budget = budget
         self.alpha = alpha
+        self.judge_loss = judge_loss
         self.temperature = temperature
+        self.class_weight = class_weight
+        self.class_shares = class_shares
         self.method = method
         self.validation_fraction = validation_fraction
         self.random_state = random_state
@@ -123,19 +153,20 @@ class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            The rows to choose from and, without a validation set, to validate on.
+            The rows to choose from. Without rows that judge, all of them do: a choice is good if the model trained on it has a
+            low loss on all rows, plus the penalty alpha/2 |B|^2 of its coefficients.
         y : array-like of shape (n_samples,)
             Their classes.
         X_val : array-like of shape (n_validation, n_features), default=None
-            Rows to validate on. If given, all rows of X are candidates.
+            Rows that judge instead, at least some hundreds.
         y_val : array-like of shape (n_validation,), default=None
-            Their classes.
+            Their classes, which are trusted.
 
         Returns
         -------
         self : DistillationClassifier
         """
-        check_settings(self)
+        check_settings(self, all_may_judge=True)
         rng = generator(self.random_state)
         check_both(X_val, y_val)
 
@@ -145,9 +176,22 @@ class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.classes_, counts = np.unique(labels, return_counts=True)
         if len(self.classes_) < 2:
             raise InvalidInput(f"y must hold at least two classes, got one class only, {self.classes_[0]!r}; add rows of another")
-        draw = partial(self._split, labels, counts, rng)
-        candidates, data = four_tables(self, table, labels, X_val, y_val, draw, dtype=None)
-        problem = SoftmaxDistillation(*data, budget=self.budget, alpha=self.alpha, temperature=self.temperature)
+        candidates, data = np.arange(len(table)), (table, labels)
+        if X_val is not None or self.validation_fraction is not None:
+            candidates, data = four_tables(
+                self, table, labels, X_val, y_val, partial(self._split, labels, counts, rng), dtype=None
+            )
+            self._warn_about_few(len(data[2]))
+        problem = SoftmaxDistillation(
+            *data,
+            budget=self.budget,
+            alpha=self.alpha,
+            judge_loss=self.judge_loss,
+            temperature=self.temperature,
+            class_weight=self.class_weight,
+            class_shares=self.class_shares,
+            path_tol=PATH_TOL,
+        )
         coef, intercept = choose_rows(self, problem, candidates, len(table), rng, polish=POLISH)
         if len(self.classes_) == 2:
             # scikit-learn keeps one score for two classes; the softmax depends on the difference of the two scores only.
@@ -202,12 +246,22 @@ class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         scores = self.decision_function(X)
         return np.asarray(self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)])
 
+    def _warn_about_few(self, judges: int) -> None:
+        if judges < FEW_JUDGES:
+            warnings.warn(
+                f"only {judges} rows judge: rows chosen by fewer than {FEW_JUDGES} often make a worse model than all rows; "
+                "pass more as X_val and y_val, or pass none and leave validation_fraction out, and all rows of X judge",
+                UserWarning,
+                stacklevel=3,
+            )
+
     def _split(self, labels: NDArray[Any], counts: NDArray[np.intp], rng: np.random.RandomState) -> Split:
         """Split each class in the same proportion if there are enough rows for that.
 
         If not, split all rows together and move validation rows back to the candidates if their class would be lost there: the
         model must know every class.
         """
+        assert self.validation_fraction is not None
         rows, K = len(labels), len(counts)
         held = int(np.ceil(self.validation_fraction * rows))
         if counts.min() >= 2 and min(held, rows - held) >= K:

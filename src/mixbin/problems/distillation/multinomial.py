@@ -23,7 +23,7 @@ MOST_PRODUCTS = 1_000
 """A linear system is left as it is after this many conjugate gradient steps, each a product with the Hessian."""
 FORCING = 0.1
 """A Newton system is solved to at most this share of the gradient, and more exactly as the gradient falls."""
-TOL = 1e-9
+TIGHT = 1e-9
 """The model counts as trained when no entry of the gradient exceeds this share of the scale of the terms that it sums."""
 SUFFICIENT, NEGLIGIBLE_FALL = 1e-4, 1e-13
 """Armijo's test accepts a step if f falls by at least SUFFICIENT of what the slope promises. If the slope promises less than
@@ -39,6 +39,8 @@ class Trained(NamedTuple):
     steps: int
     residual: float
     """The largest entry of the gradient, as a share of ``Multinomial.scale``."""
+    gradient: Floats
+    """df/dB at B: how far B is from the solution."""
 
 
 class Multinomial:
@@ -49,6 +51,7 @@ class Multinomial:
         self.weights = v / m
         self.scale = float(self.weights @ np.abs(Z).max(axis=1)) or 1.0
         self._at = np.arange(len(y)), y
+        self._factor: Floats | None = None
 
     def value(self, B: Floats) -> tuple[float, Floats]:
         """f and the class probabilities."""
@@ -64,7 +67,8 @@ class Multinomial:
     def solve(self, P: Floats, rhs: Floats, start: Floats | None, share: float) -> Floats:
         """Solve H x = rhs by conjugate gradients to ``share`` of rhs, where H is the Hessian at these class probabilities.
 
-        The preconditioner has the same block for every class: in H, (diag p - p p') is replaced by the mean of its diagonal.
+        The preconditioner has the same block for every class: in H, (diag p - p p') is replaced by the mean of its diagonal. It
+        is computed at the first P and then kept: it need not be exact, and it costs as much as several products.
         """
         weighted = P * self.weights[:, None]
 
@@ -74,26 +78,35 @@ class Multinomial:
             Q *= weighted
             return np.asarray(Q.T @ self.Z + self.alpha * D)
 
+        if self._factor is None:
+            self._factor = self._preconditioner(P)
+        factor = (self._factor, False)
+        return conjugate_gradients(product, lambda R: np.asarray(cho_solve(factor, R.T, check_finite=False).T), rhs, start, share)
+
+    def _preconditioner(self, P: Floats) -> Floats:
+        """The upper Cholesky factor of the block."""
         spread = self.weights * (1.0 - np.einsum("ik,ik->i", P, P)) / P.shape[1]
         M = (self.Z * spread[:, None]).T @ self.Z
         M[np.diag_indices(len(M))] += self.alpha
         try:
-            factor = (np.linalg.cholesky(M).T, False)
+            return np.linalg.cholesky(M).T
         except np.linalg.LinAlgError:
             raise DivergedError(
                 f"the logistic regression is singular at alpha = {self.alpha:g}; raise alpha or rescale the columns of X"
             ) from None
-        return conjugate_gradients(product, lambda R: np.asarray(cho_solve(factor, R.T, check_finite=False).T), rhs, start, share)
 
-    def train(self, B: Floats) -> Trained:
-        """Run Newton's method from ``B`` until no entry of the gradient exceeds TOL times its scale, or for MOST_STEPS steps."""
+    def train(self, B: Floats, tol: float = TIGHT, least: int = 0) -> Trained:
+        """Run Newton's method from ``B`` until no entry of the gradient exceeds ``tol`` times its scale.
+
+        At least ``least`` and at most MOST_STEPS steps are made.
+        """
         value, P = self.value(B)
         g = self.gradient(B, P)
         residual = float(np.abs(g).max()) / self.scale
         for step in range(MOST_STEPS):
-            if residual <= TOL:
-                return Trained(B, P, step, residual)
-            share = max(min(FORCING, residual**0.5), 0.1 * TOL / residual)
+            if (residual <= tol and step >= least) or residual == 0.0:
+                return Trained(B, P, step, residual, g)
+            share = max(min(FORCING, residual**0.5), min(FORCING, 0.1 * tol / residual))
             D = -self.solve(P, g, None, share)
             slope, t = float(np.vdot(g, D)), 1.0
             there, P_there = self.value(B + D)
@@ -104,7 +117,7 @@ class Multinomial:
             B, value, P = B + t * D, there, P_there
             g = self.gradient(B, P)
             residual = float(np.abs(g).max()) / self.scale
-        return Trained(B, P, MOST_STEPS, residual)
+        return Trained(B, P, MOST_STEPS, residual, g)
 
 
 def losses(scores: Floats, y: Codes) -> tuple[Floats, Floats]:

@@ -1,4 +1,4 @@
-"""Choose which rows to train a classifier on, or which labels to trust: multinomial logistic regression with weighted rows."""
+"""Choose which rows to train a classifier on: multinomial logistic regression with weighted rows, judged by others or by all."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -12,13 +12,15 @@ from mixbin._digest import digest
 from mixbin._validate import Floats
 from mixbin.errors import DivergedError, InvalidInput
 from mixbin.problem import Evaluation, Warm
-from mixbin.problems.distillation.multinomial import MOST_STEPS, Codes, Multinomial, Trained, losses
+from mixbin.problems.distillation.class_shares import rows_to_choose
+from mixbin.problems.distillation.judge import Judge
+from mixbin.problems.distillation.multinomial import MOST_STEPS, TIGHT, Codes, Multinomial, Trained, losses
 from mixbin.problems.strength import Strength
-from mixbin.sets import Budget, Hypercube
-from mixbin.sets.budget import resolve_budget
+from mixbin.sets import Budget, GroupBudget, Hypercube
 
 DEFAULT_ALPHA = 0.03
-"""``alpha=None`` means this number times the mean variance of the columns of X (measured by benchmarks/label_cleaning.py)."""
+"""``alpha=None`` means this number times the mean variance of the columns of X, times the share of the rows that the budget keeps:
+the lower level divides by all rows, so that few kept rows would otherwise be outweighed by the penalty."""
 INTERCEPT = 30.0
 """The intercept is the coefficient of a constant column. The constant is this number times the typical deviation of the columns
 of X, which penalises the intercept very weakly. The penalty only matters if a class has no row left: its intercept would tend to
@@ -30,15 +32,21 @@ LARGEST_VARIANCE = 1e100
 """X is refused if its variance exceeds this: the product of two squared entries must not overflow."""
 ADJOINT = 1e-8
 """The linear system of the hypergradient is solved to this share of its right-hand side."""
+LOOSE_ADJOINT = 30.0
+"""On the way it is solved to this number times ``path_tol``."""
+LOOSEST = 1e-2
+"""The largest ``path_tol``."""
 
 
 class SoftmaxDistillation:
-    """Choose the rows whose logistic regression predicts the classes of a validation set best.
+    """Choose the rows whose logistic regression predicts the classes of a validation set, or of all rows, best.
 
-    With z = (x - mean, constant), the lower level is B(v) = argmin 1/m sum_i v_i CE(B z_i, y_i) + alpha/2 |B|^2 and the upper
-    level G(v, alpha) = 1/n sum_j CE(B z_j / temperature, y_j) over the validation rows, where CE is the cross entropy of the
-    softmax. On selected rows this is scikit-learn's ``LogisticRegression(C=1 / (m * alpha))`` (``2 / (m * alpha)`` for two
-    classes), where m counts all candidate rows. The one difference is the intercept, which is penalised a little here.
+    With z = (x - mean, constant) and p(z) the softmax of B z, the lower level is
+    B(v) = argmin 1/m sum_i v_i CE(B z_i, y_i) + alpha/2 |B|^2, where CE is the cross entropy. The upper level is
+    G(v, alpha) = 1/n sum_j (1 - p_{y_j}(z_j)) over the validation rows. Without a validation set it is this mean over all rows of
+    X, plus alpha/2 |B|^2. On selected rows the model is scikit-learn's ``LogisticRegression(C=1 / (m * alpha))``
+    (``2 / (m * alpha)`` for two classes), where m counts all candidate rows. The one difference is the intercept, which is
+    penalised a little here.
 
     Parameters
     ----------
@@ -46,24 +54,38 @@ class SoftmaxDistillation:
         The candidate rows; copied once.
     y : array of shape (m,)
         Their classes: whole numbers, texts or any labels that can be sorted; some may be wrong.
-    X_val : array of shape (n, d)
-        The validation rows.
-    y_val : array of shape (n,)
+    X_val : array of shape (n, d), optional
+        The validation rows, at least some hundreds. Without them all rows of X judge.
+    y_val : array of shape (n,), optional
         Their classes, which are trusted.
     budget : int, float or None, default None
         How many rows to keep: a count, or a fraction in (0, 1] of the candidate rows. None lets the validation
         loss decide how many: the rows whose labels do harm are left out.
     alpha : float, pair of floats or None, default None
-        The strength of the penalty. A number fixes it; None is 0.03 times the mean variance of the columns of X. A pair
-        (low, high) makes it the continuous variable ``lam``, optimised together with the rows: the model then fits the
+        The strength of the penalty. A number fixes it; None is 0.03 times the mean variance of the columns of X, times the share of
+        the rows that the budget keeps. A pair (low, high) makes it the continuous variable ``lam``, optimised together with the rows: the model then fits the
         validation rows more closely, but wrong labels are found less reliably.
-    temperature : float, default 3.0
-        Divides the scores in the validation loss. Above 1, all validation rows count. At 1, the few rows near the border between
-        two classes dominate, and many choices of rows fit these few.
+    judge_loss : {"bounded", "cross-entropy"}, default "bounded"
+        The loss of the upper level. "bounded" is 1 - p of the given label: a row whose label is wrong costs at most 1.
+        "cross-entropy" is -log p at the scores divided by ``temperature``; one wrong label can cost any amount.
+    temperature : float, optional
+        Divides the scores in the cross entropy, 3 by default. Above 1, all validation rows count. At 1, the few rows near the
+        border between two classes dominate, and many choices of rows fit these few. Only with ``judge_loss="cross-entropy"``.
+    class_weight : {None, "balanced"}, default None
+        "balanced" replaces the mean over the rows that judge by the mean over classes of the means over their rows, so that a rare
+        class counts as much as a frequent one.
+    class_shares : float, optional
+        Keeps classes from vanishing. With a budget, the share of every class among the kept rows lies within this fraction of its
+        share among all rows, such as 0.2 for 20 %, and every class keeps a row where the budget allows it. Without a budget,
+        every class keeps at least this fraction of its rows. None lets the loss decide.
+    path_tol : float, optional
+        How exactly the models on the way are trained, as a share of the scale of the gradient, such as 1e-3: evaluations with a
+        warm state, which methods make on the way to an answer, then cost a fraction. Evaluations without one, such as the value
+        that a result reports, are trained to 1e-9 in any case. None trains all of them to 1e-9.
 
     Attributes
     ----------
-    theta_set : Budget or Hypercube
+    theta_set : Budget, GroupBudget or Hypercube
         Where the row weights v live.
     lam_set : Box
         Where alpha lives: shape (), in logarithmic scale; without dimensions when alpha is fixed.
@@ -92,33 +114,38 @@ class SoftmaxDistillation:
         self,
         X: ArrayLike,
         y: ArrayLike,
-        X_val: ArrayLike,
-        y_val: ArrayLike,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
         budget: int | float | None = None,
         alpha: float | tuple[float, float] | None = None,
-        temperature: float = 3.0,
+        judge_loss: str = "bounded",
+        temperature: float | None = None,
+        class_weight: str | None = None,
+        class_shares: float | None = None,
+        path_tol: float | None = None,
     ) -> None:
-        table, held = _table("X", X), _table("X_val", X_val)
-        if held.shape[1] != table.shape[1]:
-            raise InvalidInput(
-                f"X_val must have the columns of X, got {held.shape[1]} columns against {table.shape[1]}; "
-                "pass the same features in the same order"
-            )
+        judge = Judge.of(judge_loss, temperature, class_weight)
+        self.judge_loss, self.temperature = judge.loss, judge.temperature
+        self.path_tol = None if path_tol is None else check.real("path_tol", path_tol, low=TIGHT, high=LOOSEST)
+        table = _table("X", X)
         self.classes, self._y = _classes(y, len(table))
-        self._y_val = _codes(y_val, len(held), self.classes)
-        m, self.n_features = table.shape
-        self.theta_set: Budget | Hypercube = Hypercube(m) if budget is None else Budget(m, resolve_budget("budget", budget, m))
-        self.temperature = check.real("temperature", temperature, low=1e-6, high=1e6, remedy="1 is the plain cross entropy")
+        self.n_features = table.shape[1]
+        held, self._y_val = self._judges(X_val, y_val)
+        self.theta_set: Budget | GroupBudget | Hypercube = rows_to_choose(self._y, budget, class_shares)
         self._centre = table.mean(axis=0)
         with np.errstate(over="ignore", invalid="ignore"):
             variance = float(np.square(table - self._centre).mean())
         if not variance <= LARGEST_VARIANCE:
             raise InvalidInput(f"X must have variances of at most {LARGEST_VARIANCE:g}, got {variance:g}; rescale its columns")
         self._constant = INTERCEPT * (variance**0.5 or 1.0)
-        self.alpha = _checked_alpha(alpha, variance)
+        kept = 1.0 if isinstance(self.theta_set, Hypercube) or self.theta_set.k is None else self.theta_set.k / len(table)
+        self.alpha = _checked_alpha(alpha, variance, kept)
         self.strength = Strength(self.alpha)
         self.lam_set = self.strength.box()
-        self._Z, self._Z_val = self._extended(table), self._extended(held)
+        self._Z = self._extended(table)
+        self._Z_val = self._Z if held is None else self._extended(held)
+        self._judge = judge._replace(penalty=0.0 if held is not None else _one_alpha(self.alpha, kept * variance))
+        self._judge_weights = judge.weights(self._y_val)
 
     def evaluate(self, theta: Floats, lam: Floats, *, warm: Warm | None = None, gradient: bool = True) -> Evaluation:
         """G and its exact gradient by the implicit function theorem; +inf with zero gradients when no row is selected."""
@@ -126,22 +153,25 @@ class SoftmaxDistillation:
         if not v.any():
             zeros = np.zeros(self.theta_set.shape), np.zeros(self.lam_set.shape)
             return Evaluation(np.inf, zeros[0] if gradient else None, zeros[1] if gradient else None, info={"rows": 0.0})
-        rows, lower, got = self._trained(v, alpha, self._state(warm, "B"))
-        n = len(self._y_val)
-        loss, P_val = losses(self._Z_val @ (got.B.T / self.temperature), self._y_val)
+        B, A = self._state(warm, "B"), self._state(warm, "A")
+        loose = self.path_tol is not None and B is not None
+        rows, lower, got = self._trained(v, alpha, B, loose)
+        value, dG = self._judge(got.B, self._Z_val, self._y_val, self._judge_weights, gradient)
         info = {"rows": float(len(rows)), "lower_steps": float(got.steps), "lower_residual": got.residual}
-        if not gradient:
-            return Evaluation(float(loss.mean()), None, None, {"B": got.B}, info)
-        P_val[np.arange(n), self._y_val] -= 1.0
-        dG = P_val.T @ self._Z_val / (n * self.temperature)
-        # A = H^-1 dG/dB; then dG/dv_i = -<A z_i, p_i - e_{y_i}> / m and dG/dalpha = -<A, B>.
-        A = lower.solve(got.P, dG, self._state(warm, "A"), ADJOINT)
+        if dG is not None:
+            # A = H^-1 dG/dB; then dG/dv_i = -<A z_i, p_i - e_{y_i}> / m and dG/dalpha = -<A, B>.
+            A = lower.solve(got.P, dG, A, LOOSE_ADJOINT * self.path_tol if loose and self.path_tol else ADJOINT)
+        if loose and A is not None:
+            # To first order, the model lacks -H^-1 (df/dB), and G with it -<dG/dB, H^-1 df/dB> = -<A, df/dB>.
+            value -= float(np.vdot(A, got.gradient))
+        if not gradient or A is None:
+            return Evaluation(value, None, None, {"B": got.B} if A is None else {"B": got.B, "A": A}, info)
         m = len(self._y)
         miss = losses(self._Z @ got.B.T, self._y)[1]
         miss[np.arange(m), self._y] -= 1.0
         grad_theta = np.einsum("ik,ik->i", self._Z @ A.T, miss) / -m
         grad_lam = np.asarray(-np.vdot(A, got.B)) if self.lam_set.size else np.empty(0)
-        return Evaluation(float(loss.mean()), grad_theta, grad_lam, {"B": got.B, "A": A}, info)
+        return Evaluation(value, grad_theta, grad_lam, {"B": got.B, "A": A}, info)
 
     def suggest(self, rng: np.random.Generator) -> Floats:
         """The same weight for every row."""
@@ -164,14 +194,40 @@ class SoftmaxDistillation:
 
     def fingerprint(self) -> str:
         """A hash of the data and the settings, for checkpoints."""
-        settings = f"SoftmaxDistillation 1 {self.theta_set!r} {self.alpha!r} {self.temperature!r} {self.classes.tolist()!r}"
+        settings = (
+            f"SoftmaxDistillation 2 {self.theta_set.fingerprint()} {self.alpha!r} {self._judge!r} {self.path_tol!r} "
+            f"{self.classes.tolist()!r}"
+        )
         return digest(self._Z, self._y, self._Z_val, self._y_val, settings=settings)
 
-    def _trained(self, v: Floats, alpha: float, start: Floats | None) -> tuple[NDArray[np.intp], Multinomial, Trained]:
-        """The rows with weight, the lower level on them, and its solution."""
+    def _judges(self, X_val: ArrayLike | None, y_val: ArrayLike | None) -> tuple[Floats | None, Codes]:
+        """The validation rows, or None if all rows of X judge, and the classes of the rows that judge."""
+        if (X_val is None) != (y_val is None):
+            missing, given = ("X_val", "y_val") if X_val is None else ("y_val", "X_val")
+            raise InvalidInput(f"{missing} must be given together with {given}, got None; pass both or none of them")
+        if X_val is None or y_val is None:
+            return None, self._y
+        held = _table("X_val", X_val)
+        if held.shape[1] != self.n_features:
+            raise InvalidInput(
+                f"X_val must have the columns of X, got {held.shape[1]} columns against {self.n_features}; "
+                "pass the same features in the same order"
+            )
+        return held, _codes(y_val, len(held), self.classes)
+
+    def _trained(
+        self, v: Floats, alpha: float, start: Floats | None, loose: bool = False
+    ) -> tuple[NDArray[np.intp], Multinomial, Trained]:
+        """The rows with weight, the lower level on them, and its solution; ``loose`` if one of ``path_tol`` is enough.
+
+        A loose solution takes at least one Newton step: from the warm state of a point nearby, ``path_tol`` may hold before any.
+        """
         rows = np.flatnonzero(v)
-        lower = Multinomial(self._Z[rows], self._y[rows], v[rows], alpha, len(v))
-        got = lower.train(np.zeros((len(self.classes), self.n_features + 1)) if start is None else start)
+        # Without zeros the rows need not be copied.
+        Z, y = (self._Z, self._y) if len(rows) == len(v) else (self._Z[rows], self._y[rows])
+        lower = Multinomial(Z, y, v[rows], alpha, len(v))
+        tol, least = (self.path_tol, 1) if loose and self.path_tol else (TIGHT, 0)
+        got = lower.train(np.zeros((len(self.classes), self.n_features + 1)) if start is None else start, tol, least)
         if got.steps == MOST_STEPS or not np.isfinite(got.residual):
             raise DivergedError(
                 f"the logistic regression is not trained after {got.steps} Newton steps at alpha = {alpha:g} (residual "
@@ -242,11 +298,16 @@ def _unique(name: str, labels: NDArray[Any]) -> tuple[NDArray[Any], Codes]:
     return classes, codes
 
 
-def _checked_alpha(alpha: object, variance: float) -> float | tuple[float, float]:
+def _one_alpha(alpha: float | tuple[float, float], variance: float) -> float:
+    """The alpha that penalises B in the upper level: ``alpha`` itself or, of a range, the number nearest to the default."""
+    return min(max(DEFAULT_ALPHA * variance, alpha[0]), alpha[1]) if isinstance(alpha, tuple) else alpha
+
+
+def _checked_alpha(alpha: object, variance: float, kept: float) -> float | tuple[float, float]:
     if alpha is None:
         if variance <= 0:
             raise InvalidInput("alpha=None needs a column of X that varies, got constant columns only; pass a number or check X")
-        return DEFAULT_ALPHA * variance
+        return DEFAULT_ALPHA * variance * kept
     checked = check.positive_or_range("alpha", alpha, "pass a number to fix it, a pair (low, high) to optimise it, or None")
     least, most = (bound * (variance or 1.0) for bound in ALPHA_BOUNDS)
     if np.min(checked) < least or np.max(checked) > most:
