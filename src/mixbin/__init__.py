@@ -50,6 +50,7 @@ _HOME = {
     "DistillationRegressor": "mixbin.estimators",
     "GroupCurve": "mixbin.estimators",
     "GroupStructureRegressor": "mixbin.estimators",
+    "LabelCleaner": "mixbin.estimators",
     "suggest_n_groups": "mixbin.estimators",
     "paper_problem": "mixbin.reproduction.paper",
     "paper_settings": "mixbin.reproduction.paper",
@@ -101,6 +102,7 @@ if TYPE_CHECKING:
         DistillationRegressor,
         GroupCurve,
         GroupStructureRegressor,
+        LabelCleaner,
         suggest_n_groups,
     )
     from mixbin.methods import enumerate_binary, relax_and_penalize, relax_and_round

@@ -8,8 +8,16 @@ if TYPE_CHECKING:
     from mixbin.estimators.classification import DistillationClassifier
     from mixbin.estimators.distillation import DistillationRegressor
     from mixbin.estimators.groups import GroupCurve, GroupStructureRegressor, suggest_n_groups
+    from mixbin.estimators.labels.cleaner import LabelCleaner
 
-__all__ = ["DistillationClassifier", "DistillationRegressor", "GroupCurve", "GroupStructureRegressor", "suggest_n_groups"]
+__all__ = [
+    "DistillationClassifier",
+    "DistillationRegressor",
+    "GroupCurve",
+    "GroupStructureRegressor",
+    "LabelCleaner",
+    "suggest_n_groups",
+]
 
 __getattr__, __dir__ = lazily(
     __name__,
@@ -18,6 +26,7 @@ __getattr__, __dir__ = lazily(
         "DistillationRegressor": "mixbin.estimators.distillation",
         "GroupCurve": "mixbin.estimators.groups",
         "GroupStructureRegressor": "mixbin.estimators.groups",
+        "LabelCleaner": "mixbin.estimators.labels.cleaner",
         "suggest_n_groups": "mixbin.estimators.groups",
     },
 )
