@@ -19,8 +19,9 @@ from typer.testing import CliRunner
 import mixbin
 from mixbin.cli import app
 from mixbin.cli.commands.demo import PLANTED, Planted, in_words
-from mixbin.cli.commands.diabetes import Comparison, Line, conclusions, load, table
+from mixbin.cli.commands.diabetes import Comparison, conclusions, load, table
 from mixbin.errors import DivergedError, InvalidInput
+from mixbin.reporting.record import Line
 from mixbin.studies.options import parse_budget
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -169,7 +170,7 @@ def test_table_in_a_pipe(toured):
 
 
 def line_of(method, rmse, rows, status):
-    return Line(method, rmse, rmse, rows, 1e-4, status, 10, 0.1, "", list(range(rows)), None)
+    return Line(method, {"validation_rmse": rmse, "test_rmse": rmse, "rows": rows, "alpha": 1e-4}, status, 10, 0.1, "")
 
 
 def comparison_with(simple, penalize_rmse=51.0):

@@ -1,5 +1,6 @@
 """ParquetFolder in Python: what the command does with a folder, with the same bits; and what is refused."""
 
+import contextlib
 import sys
 
 import dask
@@ -113,6 +114,25 @@ def test_saved_rows(folder, table, tmp_path):
     assert pd.read_parquet(tmp_path / "few")["weight"].tolist() == weights.tolist()
     with pytest.raises(mb.InvalidInput, match=r"weights must be an array of numbers of shape \(2,\).*; give one for each"):
         folder.save_rows([1, 2], tmp_path / "few", weights)
+
+
+def test_saved_rows_replace_those_of_an_earlier_call(folder, tmp_path):
+    out = tmp_path / "selected"
+    folder.save_rows([1, 119], out)
+    (out / "part-of-mine.parquet").write_bytes(b"PAR1")
+    folder.save_rows([2], out)
+    assert sorted(file.name for file in out.iterdir()) == ["part-00000.parquet", "part-of-mine.parquet"]
+    assert pd.read_parquet(out / "part-00000.parquet")["row"].tolist() == [2]
+
+
+def test_rows_saved_beside_their_source_leave_it_alone(folder, tmp_path):
+    source = tmp_path / "saved"
+    folder.save_rows([1, 31, 119], source)
+    saved = mb.ParquetFolder(source, target="price", ignore=["row", "file", "row_in_file", "label"])
+    refused = pytest.raises(mb.InvalidInput, match="folder must not hold the files of the table")
+    with contextlib.chdir(tmp_path), refused:
+        saved.save_rows([0], "saved")
+    assert len(list(source.iterdir())) == 3
 
 
 @pytest.mark.slow

@@ -123,6 +123,14 @@ def leaves_the_set(self, theta, lam, *, warm=None):
     return Improved(np.zeros(6, bool))
 
 
+def costs(cost):
+    return lambda self, theta, lam, *, warm=None: Fit.improve(self, theta, lam)._replace(cost=cost(self, theta))
+
+
+def goes_on_after_its_limit(self, theta, lam, *, warm=None, max_cost=None):
+    return Fit.improve(self, theta, lam)._replace(cost=9)
+
+
 NUMBERS = count()
 
 WRONG = {
@@ -221,6 +229,27 @@ WRONG = {
     "change of no move": (
         replaced(improve=too_low_a_change),
         "Wrong.improve must return the change by the best of the moves it counts as tried",
+    ),
+    "search that costs nothing": (replaced(improve=costs(lambda self, theta: 0)), "Wrong.improve must return cost"),
+    "cost of another call": (
+        replaced(improve=costs(lambda self, theta: 1 + next(NUMBERS))),
+        "Wrong.improve must return the same for the same arguments",
+    ),
+    "cost above its limit": (
+        replaced(improve=goes_on_after_its_limit),
+        "Wrong.improve must stop before its cost exceeds max_cost",
+    ),
+    "prefers what is no setting": (
+        replaced(preferred_settings={"patience": 3}),
+        "Wrong.preferred_settings must be a mapping whose names are among",
+    ),
+    "prefers no starts": (
+        replaced(preferred_settings={"starts": 0}),
+        "Wrong.preferred_settings must have a whole number of at least 1 for starts",
+    ),
+    "prefers by chance": (
+        replaced(preferred_settings=property(lambda self: {"starts": 1 + next(NUMBERS)})),
+        "Wrong.preferred_settings must not change when the problem is used",
     ),
     "suggests outside": (
         replaced(suggest=lambda self, rng: np.zeros(6)),

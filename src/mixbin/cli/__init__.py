@@ -5,19 +5,16 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from mixbin._version import __version__
-from mixbin.cli.commands.study import command
-from mixbin.cli.typed import remember, words
+from mixbin.cli.commands.options import DemoOptions, ReportOptions, ReproduceOptions
+from mixbin.cli.typed import command, remember, words
 from mixbin.errors import CannotWrite, DivergedError, InvalidInput, Unsolved
 from mixbin.studies import COMMANDS, options_of
-from mixbin.studies.options import parse_budget
 
 EXIT_UNSOLVED, EXIT_BAD_INPUT = 1, 2
 REMEDIES = {
@@ -127,110 +124,15 @@ def _root(
         print(context.get_help())
 
 
-@app.command(epilog="Example: mixbin demo --budget 30 --seed 1")
-def demo(
-    budget: Annotated[str, typer.Option(help="How many training rows to keep: 10%, 0.1 or a count such as 30.")] = "10%",
-    alpha: Annotated[
-        float | None, typer.Option(help="Strength of the ridge penalty, such as 1e-4; without it, chosen together with the rows.")
-    ] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Splits the data and starts the methods; the same seed gives the same numbers.")
-    ] = 0,
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="The folder for the pages; what a demo left there before is replaced.")
-    ] = Path("mixbin-demo"),
-    json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of the table.")] = False,
-) -> None:
-    """A tour in less than a minute: keep a tenth of a small data set, find a planted group structure, see both as pages."""
-    parse_budget(budget)
-    from mixbin.cli.commands.demo import run
-
-    run(budget, alpha, seed, out, as_json=json)
-
-
-for _name in COMMANDS:
-    _options = options_of(_name)
-    app.command(_name, epilog=f"Example: {_options.example}")(command(_options))
-
-
-class PaperSolver(StrEnum):
-    """The choices of ``--solver``."""
-
-    DEFAULT = "default"
-    PAPER = "paper"
-
-
-@app.command(epilog="Example: mixbin reproduce table3 --quick --out blog")
-def reproduce(
-    what: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="WHAT...", help="table1 to table5, figure1 to figure6 (as printed), the paper's LaTeX labels, or all."
-        ),
-    ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder for tables, figures and runs; runs in it are kept.")],
-    full: Annotated[
-        bool, typer.Option("--full/--quick", help="The published sizes, or reduced ones that take minutes.", show_default=True)
-    ] = False,
-    solver: Annotated[
-        PaperSolver, typer.Option(metavar="NAME", help="default: mixbin's own settings; paper: the published algorithm.")
-    ] = PaperSolver.DEFAULT,
-    runs: Annotated[
-        int | None,
-        typer.Option(metavar="R", help="Runs per setting; unless given 1 (quick), or 3 for groups and 5 for distillation."),
-    ] = None,
-    steps: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Shortens the distillations of --solver paper; 1,000 (quick) or as published."),
-    ] = None,
-    budget: Annotated[
-        list[str] | None, typer.Option(metavar="PERCENT", help="Only this budget of table 3: 10, 20 or 30; may be repeated.")
-    ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(metavar="N", help="Runs at the same time, each on one thread; all cores unless given.")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of the tables.")] = False,
-) -> None:
-    """Recompute the tables and figures of "Relax and penalize", ours beside the published ones.
-
-    A run that has ended is never computed again, an interrupted one goes
-    on from its checkpoint: repeat the command. The data of blog and music
-    are found in the folder that MIXBIN_DATA names; blog is otherwise
-    downloaded.
-    """
-    from mixbin.cli.commands.reproduce import Options, run
-
-    run(
-        Options(
-            what=what,
-            out=out,
-            full=full,
-            solver=solver.value,
-            runs=runs,
-            steps=steps,
-            budgets=budget or [],
-            jobs=jobs,
-            as_json=json,
-        )
-    )
-
-
-@app.command(epilog="Example: mixbin report run")
-def report(
-    folder: Annotated[
-        Path, typer.Argument(metavar="RUN_DIR", help="What --out of a command named, or a folder of such folders.")
-    ],
-    json: Annotated[bool, typer.Option("--json", help="Print one line of JSON instead of where the page is.")] = False,
-) -> None:
-    """Write the page of a run, or of a folder of runs, from what the commands left there.
-
-    The page is one HTML file that works without a network: report.html of a
-    run, index.html of a folder of runs (whose runs get a page where they have
-    none).
-    """
-    from mixbin.cli.commands.report import run
-
-    run(folder, as_json=json)
+_ALL: dict[str, Any] = {
+    "demo": DemoOptions,
+    **{name: options_of(name) for name in COMMANDS},
+    "reproduce": ReproduceOptions,
+    "report": ReportOptions,
+}
+for _name, _options in _ALL.items():
+    _module = f"mixbin.cli.commands.{'study' if _name in COMMANDS else _name}"
+    app.command(_name, epilog=f"Example: {_options.example}")(command(_options, _module))
 
 
 def main() -> None:

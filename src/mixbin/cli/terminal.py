@@ -66,7 +66,7 @@ def show_record(record: Record, study: type[Study[Any]], out: object, before: bo
     if main.status != Status.BINARY:
         console.print(f"How {main.method} ended: {main.message}.\n")
     if record.certificate is not None:
-        console.print(f"About {study.answer_name(record)}: {record.certificate}\n")
+        console.print(f"About {study.answer.format(main.method)}: {record.certificate}\n")
     console.print(f"This run had ended before; nothing was computed again. In {out}:" if before else f"Written to {out}:")
     files = study.all_files()
     width = max(map(len, files)) + 1

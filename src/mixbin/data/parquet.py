@@ -15,7 +15,7 @@ from mixbin import _validate as check
 from mixbin._validate import Floats, listed
 from mixbin.data import tables
 from mixbin.data.dask_tables import check_dask_installed
-from mixbin.data.parquet_pieces import Piece, PieceRows, pieces_of, read_column, reading, write_rows
+from mixbin.data.parquet_pieces import Piece, PieceRows, is_saved_part, pieces_of, read_column, reading, write_rows
 from mixbin.data.unpacking import check_regular, check_utf8, counting_order
 from mixbin.errors import InvalidInput, WorkersLost
 
@@ -182,7 +182,8 @@ class ParquetFolder:
         rows : bool array of shape (rows,), or int array in ascending order
             Which rows, such as ``support_`` of a fitted estimator.
         folder : str or Path
-            Where the workers write a part file for each block with such rows, replacing files of the same names.
+            Where the workers write a part file for each block with such rows; not the folder of the table's own files. Part
+            files that an earlier call left there are removed first.
         weights : array, optional
             The weight of each written row, for a column of that name.
 
@@ -206,7 +207,13 @@ class ParquetFolder:
         if weights is not None:
             weights = check.array("weights", weights, shape=wanted.shape, remedy="give one for each of these rows")
         out = Path(folder)
+        if out.resolve() in {file.resolve().parent for file in self.files}:
+            must = "folder must not hold the files of the table"
+            raise InvalidInput(f"{must}, which would be read as part of it, got {str(folder)!r}; choose another folder")
         out.mkdir(parents=True, exist_ok=True)
+        for old in out.glob("part-*.parquet"):
+            if is_saved_part(old):
+                old.unlink(missing_ok=True)
         write = dask.delayed(write_rows, pure=False, traverse=False)
         tasks = []
         for i, piece in enumerate(self.pieces):

@@ -25,6 +25,9 @@ BUFFER_BYTES = 2**16
 MOST_PIECES = 2_000
 """Very large tables have larger blocks instead of more: Dask's scheduler takes a few milliseconds for each task."""
 
+PLACE = ("row", "file", "row_in_file")
+"""The first columns of rows that were written: their number in the table, and the file and the number they have there."""
+
 
 class Piece(NamedTuple):
     """The rows of one block: one row group of a file, or several small ones that follow each other."""
@@ -105,11 +108,8 @@ def write_rows(piece: Piece, rows: Indices, weights: Floats | None, folder: str,
         begin += len(batch)
     table = pa.Table.from_batches(found)
     name = str(Path(piece.file).relative_to(folder)) if piece.file != folder else Path(piece.file).name
-    first: dict[str, Any] = {
-        "row": pa.array(piece.row + rows),
-        "file": pa.array([name] * len(rows)).dictionary_encode(),
-        "row_in_file": pa.array(piece.row_in_file + rows),
-    }
+    place = pa.array(piece.row + rows), pa.array([name] * len(rows)).dictionary_encode(), pa.array(piece.row_in_file + rows)
+    first: dict[str, Any] = dict(zip(PLACE, place, strict=True))
     if weights is not None:
         first["weight"] = pa.array(weights)
     kept = [name for name in table.column_names if name not in first]
@@ -117,6 +117,16 @@ def write_rows(piece: Piece, rows: Indices, weights: Floats | None, folder: str,
     with replacing(target) as out:
         parquet.write_table(whole, out)
     return len(rows)
+
+
+def is_saved_part(file: Path) -> bool:
+    """Whether ``write_rows`` wrote a file: then its columns begin with the place that each row came from."""
+    from pyarrow import ArrowException, parquet
+
+    try:
+        return list(parquet.read_schema(file).names[: len(PLACE)]) == list(PLACE)
+    except (OSError, ArrowException):
+        return False
 
 
 def pieces_of(files: Sequence[Path], metadata: Sequence[Any], columns: int) -> list[Piece]:

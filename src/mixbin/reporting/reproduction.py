@@ -87,10 +87,7 @@ def table(it: Table) -> list[Block]:
     last: tuple[str, ...] = ()
     rows = []
     for row in it.rows:
-        # A label that is the same as in the line above is not repeated.
-        new = [i >= len(last) - 1 or row.labels[: i + 1] != last[: i + 1] for i in range(len(row.labels))]
-        labels = [Cell(label if wanted else "") for label, wanted in zip(row.labels, new, strict=True)]
-        rows.append([*labels, *map(_cell, row.entries)])
+        rows.append([*map(Cell, row.labels_below(last)), *map(_cell, row.entries)])
         last = row.labels
     blocks: list[Block] = [
         Grid([*it.heads, *it.columns], rows, labels=len(it.heads)),

@@ -104,6 +104,15 @@ class PageParts(NamedTuple):
     """The head of the column of evaluations."""
 
 
+def split_settings(facts: Mapping[str, Any]) -> dict[str, Text]:
+    """The settings about the rows that judge the answer."""
+    split_off, test = " split off at random" if facts["validation_split"] else "", facts["test_rows"]
+    return {
+        "validation rows": f"{facts['validation_rows']:,}{split_off}",
+        "test rows": "none" if test is None else f"{test:,}",
+    }
+
+
 def page(run: Run, parts: PageParts, columns: Mapping[str, Column], explained: Sequence[str]) -> Page:
     """The page of a run."""
 

@@ -53,6 +53,11 @@ class Row:
     labels: tuple[str, ...]
     entries: tuple[Entry, ...]
 
+    def labels_below(self, above: tuple[str, ...]) -> list[str]:
+        """The labels as they stand below a row with the labels ``above``: those that are the same there are not repeated."""
+        new = (i >= len(above) - 1 or self.labels[: i + 1] != above[: i + 1] for i in range(len(self.labels)))
+        return [label if wanted else "" for label, wanted in zip(self.labels, new, strict=True)]
+
 
 @dataclass(frozen=True)
 class Finding:

@@ -4,10 +4,11 @@ This module loads nothing but the standard library, so that ``mixbin distill --h
 """
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mixbin.errors import InvalidInput
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Option:
-    """What the command line says about a field of ``Options``."""
+    """What the command line says about a field of options."""
 
     help: str
     metavar: str | None = None
@@ -30,11 +31,17 @@ class Option:
     """Whether another value makes another run."""
 
 
-@dataclass(frozen=True)
-class Covered(Option):
-    """An option that the identity need not name: the study's ``contents`` show what it does, or no number depends on it."""
+def option(help: str, metavar: str | None = None, *, default: Any = MISSING, **said: Any) -> Any:
+    """A field of options, with what the command line says about it; the default ``list`` is an option that may be repeated."""
+    how = {"default_factory": list} if default is list else {"default": default}
+    return field(**how, metadata={"option": Option(help, metavar, **said)})
 
-    in_identity: bool = False
+
+covered = partial(option, in_identity=False)
+"""A field that the identity need not name: the study's ``contents`` show what it does, or no number depends on it."""
+
+
+HEADER = ("--header/--no-header",)
 
 
 class Method(StrEnum):
@@ -55,14 +62,15 @@ class Options:
     help: ClassVar[str]
     example: ClassVar[str]
 
-    out: Annotated[Path, Covered("The folder for everything that the run leaves.", "DIR")]
-    method: Annotated[Method, Option("penalize, top-k, simple or relax; all compares them.", "NAME")] = Method.PENALIZE
-    seed: Annotated[
-        int, Option("Splits the data and starts the methods; the same seed gives the same numbers.", "N", least=0)
-    ] = 0
-    max_evaluations: Annotated[int | None, Option("How many models a method may train, at most.", "N")] = None
-    resume: Annotated[bool, Covered("Go on with the run in the folder --out.", flags=("--resume",))] = False
-    as_json: Annotated[bool, Covered("Print one line of JSON instead of the table.", flags=("--json",))] = False
+    out: Path = covered("The folder for everything that the run leaves.", "DIR")  # noqa: RUF009
+    method: Method = option("penalize, top-k, simple or relax; all compares them.", "NAME", default=Method.PENALIZE)
+    seed: int = option("Splits the data and starts the methods; the same seed gives the same numbers.", "N", default=0, least=0)
+    max_evaluations: int | None = option("How many models a method may train, at most.", "N", default=None)
+    validation_fraction: float | None = covered(
+        "The share of the rows split off for validation, 0.2 unless given.", "X", default=None
+    )
+    resume: bool = covered("Go on with the run in the folder --out.", default=False, flags=("--resume",))
+    as_json: bool = covered("Print one line of JSON instead of the table.", default=False, flags=("--json",))
 
     def study(self) -> "Study[Any]":
         """The study that these options ask for."""
@@ -75,12 +83,14 @@ class Options:
         return {name: str(value) if isinstance(value, Path | StrEnum) else value for name, value in values.items()}
 
 
-def described(kind: type[Options]) -> dict[str, Option]:
-    """The ``Option`` of each field, those that the kind of study declares first."""
-    hints = get_type_hints(kind, include_extras=True)
-    names = {field.name: None for field in fields(kind)}
-    ordered = {name: None for name in kind.__annotations__ if name in names} | names
-    return {name: next(it for it in hints[name].__metadata__ if isinstance(it, Option)) for name in ordered}
+def described(kind: type[Any]) -> dict[str, Option]:
+    """The ``Option`` of each field, those that the kind of study declares first.
+
+    A study declares an option of ``Options`` again to give it another help or, with the old default (``= Options.seed``), to
+    move it up.
+    """
+    said = {it.name: it.metadata["option"] for base in reversed(kind.__mro__[:-1]) for it in fields(base) if it.metadata}
+    return {name: said[name] for name in {**kind.__annotations__, **said} if name in said}
 
 
 def parse_budget(text: str) -> int | float:

@@ -3,16 +3,18 @@
 import csv
 import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
+
+from markupsafe import Markup, escape
 
 from mixbin._files import write_text
 from mixbin.errors import CannotWrite, InvalidInput
-from mixbin.reporting import index, reproduction
-from mixbin.reporting.blocks import Page
+from mixbin.reporting import reproduction
+from mixbin.reporting.blocks import GENERATOR, Listing, Page, Section, html, isolated
 from mixbin.reporting.record import FILE
-from mixbin.reporting.render import GENERATOR, html
 from mixbin.reporting.runs import Run
 from mixbin.reproduction.reading import RESULTS
 from mixbin.studies import KINDS, study_of
@@ -61,7 +63,22 @@ def _write_page(folder: Path) -> Path:
             f"RUN_DIR must hold a finished run, or folders of runs, got {str(folder)!r}, which has none; "
             "pass the folder that --out of distill, groups, reproduce or demo named"
         )
-    return _write(folder / INDEX, html(index.page(folder, pages, REPORT)))
+    return _write(folder / INDEX, html(_index(folder, pages)))
+
+
+def _index(folder: Path, pages: Mapping[str, Page]) -> Page:
+    """The page of a folder of runs: one line per run, with a link to its page."""
+    rows = [[name, it.kind, escape(it.title).striptags(), escape(it.subtitle).striptags()] for name, it in pages.items()]
+    # Without "./" a browser would take a name with a colon for a URL scheme.
+    links = [f"./{quote(name)}/{REPORT}" for name in pages]
+    count = f"{len(pages):,} run" + ("" if len(pages) == 1 else "s")
+    listing = Listing(["run", "kind", "what", "answer"], rows, "runs.csv", "runs", links=links)
+    return Page(
+        title=Markup("Runs in {}").format(isolated(folder.resolve().name)),
+        subtitle=f"{count}; each name leads to its page.",
+        kind="Index",
+        sections=lambda: [Section("Runs", [listing])],
+    )
 
 
 def page_of(folder: Path) -> Page | None:

@@ -6,7 +6,7 @@ page.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
@@ -31,6 +31,8 @@ COMMON_FILES = {
     "methods.json": "the table above",
 }
 """What every study leaves, after its own files and the page."""
+FAIR = "relax, simple and top-k may use as many evaluations as penalize."
+"""How the methods were compared, where there are several."""
 
 
 class Table(NamedTuple):
@@ -46,6 +48,10 @@ class Study(ABC, Generic[O]):
     kind: ClassVar[str]
     files: ClassVar[Mapping[str, str]]
     """Its own files, each with what is in it."""
+    answer: ClassVar[str]
+    """What the certificate is about, such as "the rows that {} keeps"; the name of the method goes into the braces."""
+    measured: ClassVar[str]
+    """What the numbers of the comparison are, in a sentence."""
     settings: ClassVar[Mapping[str, Any]] = {}
     """Further keywords of relax_and_penalize."""
     problem: Problem
@@ -65,6 +71,9 @@ class Study(ABC, Generic[O]):
         options = self.options
         if options.max_evaluations is not None:
             check.whole("--max-evaluations", options.max_evaluations, low=2, remedy="one for the start and one for the answer")
+        if options.validation_fraction is not None:
+            share: dict[str, Any] = {"low": 0, "high": 1, "open_low": True, "open_high": True}
+            check.real("--validation-fraction", options.validation_fraction, **share, remedy="write a share such as 0.2")
 
     @property
     @abstractmethod
@@ -128,14 +137,9 @@ class Study(ABC, Generic[O]):
         """The numbers of the comparison, in their order; ``evaluations`` and ``seconds`` are there anyway."""
 
     @classmethod
-    @abstractmethod
-    def explained(cls, record: Record) -> Sequence[str]:
-        """How to read the comparison, in sentences."""
-
-    @classmethod
-    @abstractmethod
-    def answer_name(cls, record: Record) -> str:
-        """What the certificate is about, such as "the rows that penalize keeps"."""
+    def explained(cls, record: Record) -> list[str]:
+        """How to read the comparison, in sentences: what is measured, and how the methods were compared."""
+        return [cls.measured, *([FAIR] if record.n_methods > 1 else [])]
 
     @classmethod
     def more(cls, record: Record) -> Iterator[str | Table]:
@@ -143,13 +147,13 @@ class Study(ABC, Generic[O]):
         yield from ()
 
     @classmethod
-    def explained_on_page(cls, record: Record) -> Sequence[str]:
+    def explained_on_page(cls, record: Record) -> list[str]:
         """How to read the comparison on the page, where it may have more columns."""
         return cls.explained(record)
 
-    @classmethod
+    @staticmethod
     @abstractmethod
-    def page_parts(cls, run: Run) -> PageParts:
+    def page_parts(run: Run) -> PageParts:
         """What the page of a run has beside what all pages have."""
 
     @classmethod
@@ -158,5 +162,8 @@ class Study(ABC, Generic[O]):
         return page(run, cls.page_parts(run), cls.columns(), cls.explained_on_page(run.record))
 
 
-FAIR = "relax, simple and top-k may use as many evaluations as penalize."
-"""How the methods were compared, where there are several."""
+def split_words(facts: Mapping[str, Any]) -> tuple[str, str]:
+    """What a sentence about the task says after the validation rows, and at its end: how these came to be, and the test rows."""
+    split_off = " split off at random" if facts["validation_split"] is not None else ""
+    test = facts["test_rows"]
+    return split_off, "" if test is None else f" {test:,} test rows play no part in the choice."

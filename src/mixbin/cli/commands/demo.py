@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
@@ -15,6 +15,7 @@ import typer
 from mixbin import _validate as check
 from mixbin._files import write_text
 from mixbin.cli.commands.diabetes import PARTS, compare, distillation, load, show, write_parts
+from mixbin.cli.commands.options import DemoOptions
 from mixbin.cli.commands.study import EXIT_INTERRUPTED
 from mixbin.cli.terminal import plain_console
 from mixbin.errors import InvalidInput
@@ -54,21 +55,19 @@ class Planted:
     seconds: float
 
 
-def run(budget: str, alpha: float | None, seed: int, out: Path, *, as_json: bool) -> None:
+def run(options: DemoOptions) -> None:
     """Distil, find groups and write the pages; print the tables and where the pages are, or one line of JSON."""
-    if alpha is not None:
-        check.real(
-            "--alpha", alpha, low=0, open_low=True, remedy="write a number such as 1e-4, or leave it out to have it chosen"
-        )
-    split = load(seed)
-    options = distillation(budget, alpha, seed, out, as_json)
+    if options.alpha is not None:
+        remedy = "write a number such as 1e-4, or leave it out to have it chosen"
+        check.real("--alpha", options.alpha, low=0, open_low=True, remedy=remedy)
+    out, as_json, split = options.out, options.as_json, load(options.seed)
     # Check this before anything is written: the budget may not fit the number of rows.
-    resolve_budget("budget", parse_budget(budget), len(split.train))
+    resolve_budget("budget", parse_budget(options.budget), len(split.train))
     enter(out)
     try:
         write_parts(split, out)
-        with finding_groups(seed, out / "groups") as groups_found:
-            comparison = compare(split, options)
+        with finding_groups(options.seed, out / "groups") as groups_found:
+            comparison = compare(split, distillation(options))
             console = plain_console()
             if not as_json:
                 show(comparison, console)
@@ -80,7 +79,7 @@ def run(budget: str, alpha: float | None, seed: int, out: Path, *, as_json: bool
         print("mixbin: interrupted; the same command begins anew", file=sys.stderr)
         raise typer.Exit(EXIT_INTERRUPTED) from None
     if as_json:
-        print(json.dumps(asdict(comparison) | {"groups": asdict(structure), "page": str(page)}, allow_nan=False))
+        print(json.dumps(comparison.to_json() | {"groups": asdict(structure), "page": str(page)}, allow_nan=False))
     else:
         console.print(f"\n{in_words(structure)}\n\nEverything as pages: open {page} in a browser.")
 
@@ -128,16 +127,8 @@ def finding_groups(seed: int, out: Path) -> Iterator[Callable[[], Planted]]:
 def planted(summary: Mapping[str, Any]) -> Planted:
     """The numbers of the demo from the JSON that ``mixbin groups`` printed."""
     oracle, found = summary["methods"]
-    return Planted(
-        tasks=summary["tasks"],
-        features=summary["features"],
-        groups=found["groups"],
-        adjusted_rand=found["adjusted_rand"],
-        test_loss=found["test_loss"],
-        true_groups_test_loss=oracle["test_loss"],
-        evaluations=found["evaluations"],
-        seconds=found["seconds"],
-    )
+    known = {**found, **summary, "true_groups_test_loss": oracle["test_loss"]}
+    return Planted(**{field.name: known[field.name] for field in fields(Planted)})
 
 
 def in_words(it: Planted) -> str:

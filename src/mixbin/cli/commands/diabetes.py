@@ -4,8 +4,7 @@ The errors shown come from scikit-learn's own Ridge, trained anew on the rows of
 """
 
 import shlex
-import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +13,14 @@ from numpy.typing import NDArray
 
 from mixbin._files import csv_text, write_text
 from mixbin._validate import Floats
+from mixbin.cli.commands.options import DemoOptions
 from mixbin.cli.terminal import rich_table
+from mixbin.reporting.record import Line
 from mixbin.result import Status
 from mixbin.studies.distillation.options import DistillOptions
 from mixbin.studies.distillation.regression import Regression
 from mixbin.studies.options import Method
-from mixbin.studies.runner import MethodRun, run
+from mixbin.studies.runner import run
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -57,25 +58,6 @@ class Split:
 
 
 @dataclass(frozen=True)
-class Line:
-    """One line of the comparison. The errors are None if the method leaves no row to train on."""
-
-    method: str
-    validation_rmse: float | None
-    test_rmse: float | None
-    rows: int
-    alpha: float
-    status: str | None
-    evaluations: int
-    seconds: float
-    message: str
-    selected: list[int]
-    """The selected rows, by their numbers in the data set."""
-    weights: list[float] | None
-    """The weights of the selected rows if they are fractions, else None."""
-
-
-@dataclass(frozen=True)
 class Comparison:
     """The numbers that the demo shows as a table or prints as JSON."""
 
@@ -86,8 +68,13 @@ class Comparison:
     budget: int
     seed: int
     methods: list[Line]
+    """With the errors of models that were trained anew, which are None if no row has weight, and with the selected rows."""
     random_rows_test_rmse: float
     """The mean test error of models trained on ``budget`` rows drawn at random."""
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, as a mapping for JSON."""
+        return asdict(self) | {"methods": [line.to_json() for line in self.methods]}
 
 
 def load(seed: int) -> Split:
@@ -109,19 +96,20 @@ def write_parts(split: Split, out: Path) -> None:
         write_text(out / "data" / f"{name}.csv", csv_text([*split.features, TARGET], cells))
 
 
-def distillation(budget: str, alpha: float | None, seed: int, out: Path, as_json: bool) -> DistillOptions:
+def distillation(demo: DemoOptions) -> DistillOptions:
     """The options with which ``mixbin distill`` would do the first part of the demo."""
+    train, validation, test = (demo.out / "data" / f"{part}.csv" for part in PARTS)
     return DistillOptions(
-        train=out / "data" / "train.csv",
+        train=train,
         target=TARGET,
-        budget=budget,
-        out=out / "diabetes",
-        validation=[out / "data" / "validation.csv"],
-        test=[out / "data" / "test.csv"],
-        alpha=alpha,
+        budget=demo.budget,
+        out=demo.out / "diabetes",
+        validation=[validation],
+        test=[test],
+        alpha=demo.alpha,
         method=Method.ALL,
-        seed=seed,
-        as_json=as_json,
+        seed=demo.seed,
+        as_json=demo.as_json,
     )
 
 
@@ -129,7 +117,8 @@ def compare(split: Split, options: DistillOptions) -> Comparison:
     """Run each method as ``mixbin distill`` does, write its files, and measure the errors by retraining on each answer."""
     study = Regression(options)
     study.load()
-    runs = run(study, command_of(options)).runs
+    done = run(study, command_of(options))
+    answers = [np.ones(len(split.train), dtype=bool), *(it.result.theta for it in done.runs)]
     return Comparison(
         data="diabetes",
         train=split.train.tolist(),
@@ -137,7 +126,7 @@ def compare(split: Split, options: DistillOptions) -> Comparison:
         test=split.test.tolist(),
         budget=study.problem.theta_set.k,
         seed=options.seed,
-        methods=[all_rows(split, study), *(solved(split, study, it) for it in runs)],
+        methods=[retrained(split, line, theta) for line, theta in zip(done.record.lines, answers, strict=True)],
         random_rows_test_rmse=random_rows(split, study),
     )
 
@@ -150,22 +139,18 @@ def command_of(options: DistillOptions) -> str:
     return shlex.join([*words, "--seed", str(options.seed), "--out", str(options.out)])
 
 
-def solved(split: Split, study: Regression, run: MethodRun) -> Line:
-    """The line of one method, with the errors of a model retrained on its answer."""
-    method, result, seconds = run
-    how = {"status": result.status.value, "evaluations": result.n_evaluations, "seconds": seconds, "message": result.message}
-    return line(method, split, result.theta, study.problem.strength.value(result.lam), **how)
-
-
-def all_rows(split: Split, study: Regression) -> Line:
-    """The line of the reference, which trains on all rows."""
-    began = time.perf_counter()
-    theta = np.ones(len(split.train), dtype=bool)
-    alpha, evaluations = study.best_alpha(theta)
-    seconds = time.perf_counter() - began
-    return line(
-        "all rows", split, theta, alpha, status=None, evaluations=evaluations, seconds=seconds, message="nothing to choose"
-    )
+def retrained(split: Split, line: Line, weights: NDArray[Any]) -> Line:
+    """A line of the record, with the errors of a model retrained on the weighted rows, and these rows."""
+    alpha = line.numbers["alpha"]
+    numbers = {
+        "validation_rmse": split.rmse(split.validation, weights, alpha),
+        "test_rmse": split.rmse(split.test, weights, alpha),
+        "rows": line.numbers["rows"],
+        "alpha": alpha,
+        "selected": split.train[weights > 0].tolist(),
+        "weights": None if weights.dtype == np.bool_ else weights[weights > 0].tolist(),
+    }
+    return replace(line, numbers=numbers)
 
 
 def random_rows(split: Split, study: Regression) -> float:
@@ -173,20 +158,6 @@ def random_rows(split: Split, study: Regression) -> float:
     rng, rows = np.random.default_rng(study.options.seed), np.arange(len(split.train))
     draws = [np.isin(rows, rng.choice(rows, study.problem.theta_set.k, replace=False)) for _ in range(RANDOM_DRAWS)]
     return float(np.mean([split.rmse(split.test, theta, study.best_alpha(theta)[0]) for theta in draws]))
-
-
-def line(method: str, split: Split, weights: NDArray[Any], alpha: float, **how: Any) -> Line:
-    """A line of the comparison, with the errors of a model retrained on the weighted rows."""
-    return Line(
-        method=method,
-        validation_rmse=split.rmse(split.validation, weights, alpha),
-        test_rmse=split.rmse(split.test, weights, alpha),
-        rows=int(np.count_nonzero(weights)),
-        alpha=alpha,
-        selected=split.train[weights > 0].tolist(),
-        weights=None if weights.dtype == np.bool_ else weights[weights > 0].tolist(),
-        **how,
-    )
 
 
 def show(comparison: Comparison, console: "Console") -> None:
@@ -210,29 +181,29 @@ def table(comparison: Comparison) -> "Table":
     """The table for the terminal, with one line per method."""
     rows = []
     for it in comparison.methods:
-        errors = ["no rows" if error is None else f"{error:.2f}" for error in (it.validation_rmse, it.test_rmse)]
+        errors = [it.numbers[f"{part}_rmse"] for part in ("validation", "test")]
+        shown = ["no rows" if error is None else f"{error:.2f}" for error in errors]
         status = (it.status or "reference").lower()
-        rows.append([it.method, *errors, str(it.rows), status, str(it.evaluations), f"{it.seconds:.2f}"])
+        rows.append([it.method, *shown, str(it.numbers["rows"]), status, str(it.evaluations), f"{it.seconds:.2f}"])
     return rich_table(["method", "validation RMSE", "test RMSE", "rows", "status", "evaluations", "seconds"], rows)
 
 
 def conclusions(comparison: Comparison) -> list[str]:
     """What the table says, in words."""
-    by_name = {it.method: it for it in comparison.methods}
-    reference, relax, simple, best = (by_name[name] for name in ("all rows", "relax", "simple", "penalize"))
-    assert reference.test_rmse is not None
-    assert best.test_rmse is not None
-    more = best.test_rmse / reference.test_rmse - 1
+    numbers = {it.method: it.numbers for it in comparison.methods}
+    rows = {method: counted(it["rows"]) for method, it in numbers.items()}
+    reference, best = (numbers[name]["test_rmse"] for name in ("all rows", "penalize"))
+    more = best / reference - 1
     against = f"{abs(more):.0%} {'above' if more > 0 else 'below'}" if round(100 * more) else "practically"
     k = comparison.budget
     said = [
-        f"Trained on the {counted(k)} that penalize keeps, the model has a test error of {best.test_rmse:.1f}, "
-        f"{against} the {reference.test_rmse:.1f} of all {reference.rows} rows; "
+        f"Trained on the {counted(k)} that penalize keeps, the model has a test error of {best:.1f}, "
+        f"{against} the {reference:.1f} of all {numbers['all rows']['rows']} rows; "
         f"{counted(k)} drawn at random: {comparison.random_rows_test_rmse:.1f} on average.",
-        f"relax only weights the rows ({counted(relax.rows)} above 0), which is not yet a choice.",
+        f"relax only weights the rows ({rows['relax']} above 0), which is not yet a choice.",
     ]
-    if simple.status == Status.INFEASIBLE:
-        said.append(f"simple rounds each weight on its own, which here leaves {counted(simple.rows)} instead of {k}.")
+    if any(it.method == "simple" and it.status == Status.INFEASIBLE for it in comparison.methods):
+        said.append(f"simple rounds each weight on its own, which here leaves {rows['simple']} instead of {k}.")
     return said
 
 

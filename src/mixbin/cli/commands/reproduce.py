@@ -4,13 +4,14 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from mixbin import _validate as check
+from mixbin.cli.commands.options import PaperSolver, ReproduceOptions
 from mixbin.cli.commands.study import EXIT_INTERRUPTED
 from mixbin.cli.terminal import plain_console, rich_table
 from mixbin.cli.typed import command_line
@@ -42,22 +43,7 @@ FILES = {
 }
 
 
-@dataclass(frozen=True)
-class Options:
-    """The options of the command, as the user typed them."""
-
-    what: list[str]
-    out: Path
-    full: bool
-    solver: str
-    runs: int | None
-    steps: int | None
-    budgets: list[str]
-    jobs: int | None
-    as_json: bool
-
-
-def run(options: Options) -> None:
+def run(options: ReproduceOptions) -> None:
     """Do the runs that are not in the folder yet, write the tables and figures, and print the tables."""
     plan = planned(options)
     runs = Runs(options.out)
@@ -91,7 +77,7 @@ def run(options: Options) -> None:
         show(said, made, len(before), len(jobs), options.out, plain_console())
 
 
-def planned(options: Options) -> Plan:
+def planned(options: ReproduceOptions) -> Plan:
     """Check the options and return the plan that they describe."""
     named = [name.lower() for name in options.what]
     what = (*TABLES, *FIGURES) if "all" in named else tuple(dict.fromkeys(map(canonical, named)))
@@ -101,16 +87,16 @@ def planned(options: Options) -> Plan:
     if options.jobs is not None:
         check.whole("--jobs", options.jobs, low=1)
     if options.steps is not None:
-        if options.solver != "paper":
+        if options.solver is not PaperSolver.PAPER:
             raise InvalidInput(f"--steps {options.steps} has no use without --solver paper; leave it out")
         size = replace(size, steps=check.whole("--steps", options.steps, low=200, remedy="100 are made per eps"))
-    for budget in options.budgets:
+    for budget in options.budget:
         check.choice("--budget", budget, distillation.BUDGETS)
     check_folder(options.out)
     needs_data = any(name in ("table3", "table5") for name in what)
     music = distillation.music_here() if needs_data else None
-    budgets = tuple(budget for budget in distillation.BUDGETS if not options.budgets or budget in options.budgets)
-    return Plan(what, size, options.solver, options.runs, music, budgets)
+    budgets = tuple(budget for budget in distillation.BUDGETS if not options.budget or budget in options.budget)
+    return Plan(what, size, options.solver.value, options.runs, music, budgets)
 
 
 @contextmanager
@@ -163,12 +149,9 @@ def shown(table: Table, wide: bool) -> "Shown":
     for row in table.rows:
         if not any(it.values for it in row.entries):
             continue
-        # A label that is the same as in the line above is not repeated.
-        new = [i >= len(last) - 1 or row.labels[: i + 1] != last[: i + 1] for i in range(len(row.labels))]
-        labels = [label if wanted else "" for label, wanted in zip(row.labels, new, strict=True)]
         texts = [(it.ours, it.theirs) if it.published is not None else (it.ours,) for it in row.entries]
         cells = ["\n".join(text if wide else text.split(" ± ")[0] for text in both) for both in texts]
-        out.add_row(*labels, *cells)
+        out.add_row(*row.labels_below(last), *cells)
         last = row.labels
     for column in out.columns[len(table.heads) :]:
         # A cell may wrap between a mean and its deviation, but not within a number.

@@ -12,11 +12,10 @@ from mixbin._files import json_text
 from mixbin._validate import Floats
 from mixbin.data import tables
 from mixbin.problems import SoftmaxDistillation
-from mixbin.reporting.record import Line, Record
-from mixbin.reporting.runs import Column
+from mixbin.reporting.record import Line
 from mixbin.result import Result
-from mixbin.studies.distillation.rows import TableStudy, split_off_words
-from mixbin.studies.study import FAIR
+from mixbin.studies.distillation.rows import TableStudy
+from mixbin.studies.study import split_words
 
 Part = tuple[Floats, NDArray[np.str_]]
 """Features, and classes as text."""
@@ -33,6 +32,8 @@ class Classification(TableStudy[Part]):
     }
     # As in DistillationClassifier.
     settings: ClassVar = {"polish": 50}
+    error, digits = "accuracy", ".4g"
+    measured = "loss is the cross entropy, accuracy the share of rows whose class is predicted."
     problem: SoftmaxDistillation
 
     def load(self) -> None:
@@ -79,14 +80,6 @@ class Classification(TableStudy[Part]):
         """All candidate rows, with the alpha of the answer."""
         return [Line("all rows", self.measure(np.ones(len(self.rows), dtype=bool), main.lam))]
 
-    def sizes(self) -> dict[str, Any]:
-        """Numbers of rows."""
-        return {
-            "validation_rows": len(self.validation[0]),
-            "test_rows": None if self.test is None else len(self.test[0]),
-            "validation_split": self.split_off,
-        }
-
     def facts(self, main: Result) -> dict[str, Any]:
         """Also the classes."""
         budget = None if self.options.budget is None else int(getattr(self.problem.theta_set, "k", len(self.rows)))
@@ -125,26 +118,8 @@ class Classification(TableStudy[Part]):
         )
         return (
             f"The task: {keep}, such that a logistic regression trained on the rest predicts column {facts['target']!r} "
-            f"({len(facts['classes'])} classes) best on {facts['validation_rows']:,} validation rows{split_off_words(facts)}."
+            f"({len(facts['classes'])} classes) best on {facts['validation_rows']:,} validation rows{split_words(facts)[0]}."
         )
-
-    @classmethod
-    def columns(cls) -> Mapping[str, Column]:
-        """Loss and accuracy, rows and alpha."""
-        return {
-            "validation_loss": Column("validation loss", ".4g", "validation\nloss"),
-            "validation_accuracy": Column("validation accuracy", ".4g", "validation\naccuracy"),
-            "test_loss": Column("test loss", ".4g"),
-            "test_accuracy": Column("test accuracy", ".4g", "test\naccuracy"),
-            "rows": Column("rows", ",d", "rows"),
-            "alpha": Column("alpha", ".3g"),
-        }
-
-    @classmethod
-    def explained(cls, record: Record) -> Sequence[str]:
-        """The two measures."""
-        said = "loss is the cross entropy, accuracy the share of rows whose class is predicted."
-        return [said, *([FAIR] if record.n_methods > 1 else [])]
 
 
 def _bytes(part: Part) -> tuple[Floats, NDArray[np.uint8]]:

@@ -1,13 +1,13 @@
 """The options of ``mixbin distill``; loads nothing heavy, so that help stays quick."""
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from mixbin.errors import InvalidInput
-from mixbin.studies.options import Covered, Method, Option, Options
+from mixbin.studies.options import HEADER, Method, Options, covered, option
 
 if TYPE_CHECKING:
     from mixbin.studies.study import Study
@@ -28,58 +28,42 @@ class DistillOptions(Options):
     help = "Keep few rows of a table, such that a ridge or logistic regression trained on them predicts best."
     example = "mixbin distill train.csv --target price --budget 10% --test test.csv --out run"
 
-    train: Annotated[
-        Path,
-        Covered(
-            "The rows to choose from: CSV (also .gz, or one in a .zip), Parquet, or a folder of Parquet.", "TRAIN", argument=True
-        ),
-    ]
-    target: Annotated[str, Covered("The column to predict, by name or number from 0; -1 is the last.", "COLUMN")]
-    out: Annotated[Path, Covered("The folder for the selected rows, the model and all else.", "DIR")]
-    budget: Annotated[
-        str | None,
-        Covered(
-            "How many rows to keep: 10%, 0.1 or a count such as 30. Without it (classification only) rows are dropped where "
-            "their label does harm.",
-            "ROWS",
-        ),
-    ] = None
-    task: Annotated[
-        Task,
-        Covered("regression (ridge), or classification (logistic regression): label cleaning.", "KIND"),
-    ] = Task.REGRESSION
-    validation: Annotated[
-        list[Path],
-        Covered("Rows that judge the choice; may be repeated. Without it, split off TRAIN at random.", "FILE"),
-    ] = field(default_factory=list)
-    test: Annotated[list[Path], Covered("Rows that play no part in the choice; may be repeated.", "FILE")] = field(
-        default_factory=list
+    train: Path = covered(
+        "The rows to choose from: CSV (also .gz, or one in a .zip), Parquet, or a folder of Parquet.", "TRAIN", argument=True
     )
-    alpha: Annotated[
-        float | None, Option("Strength of the ridge penalty, such as 100; without it, chosen together with the rows.", "X")
-    ] = None
-    method: Annotated[Method, Option("penalize, top-k, simple or relax; all compares them.", "NAME")] = Method.PENALIZE
-    ignore: Annotated[list[str], Covered("A column that is no feature; may be repeated.", "COLUMN")] = field(default_factory=list)
-    seed: Annotated[
-        int, Option("Splits the data and starts the methods; the same seed gives the same numbers.", "N", least=0)
-    ] = 0
-    validation_fraction: Annotated[
-        float | None, Covered("The share of TRAIN split off for validation, 0.2 unless given.", "X")
-    ] = None
-    max_evaluations: Annotated[int | None, Option("How many models a method may train, at most.", "N")] = None
-    header: Annotated[
-        bool | None,
-        Covered("Whether the first row of a CSV has the names; without it, seen from that row.", flags=("--header/--no-header",)),
-    ] = None
-    workers: Annotated[
-        int | None,
-        Covered("Parquet: processes that work on it, one a core unless given; it need not fit in memory.", "N", least=1),
-    ] = None
-    scheduler: Annotated[
-        str | None,
-        Covered("Parquet: the Dask cluster to use instead, such as tcp://host:8786.", "ADDRESS"),
-    ] = None
-    memory_limit: Annotated[str | None, Covered("Parquet: what each worker may use, such as 2GB.", "SIZE")] = None
+    target: str = covered("The column to predict, by name or number from 0; -1 is the last.", "COLUMN")
+    out: Path = covered("The folder for the selected rows, the model and all else.", "DIR")
+    budget: str | None = covered(
+        "How many rows to keep: 10%, 0.1 or a count such as 30. Without it (classification only) rows are dropped where "
+        "their label does harm.",
+        "ROWS",
+        default=None,
+    )
+    task: Task = covered(
+        "regression (ridge), or classification (logistic regression): label cleaning.", "KIND", default=Task.REGRESSION
+    )
+    validation: list[Path] = covered(
+        "Rows that judge the choice; may be repeated. Without it, split off TRAIN at random.", "FILE", default=list
+    )
+    test: list[Path] = covered("Rows that play no part in the choice; may be repeated.", "FILE", default=list)
+    alpha: float | None = option(
+        "Strength of the ridge penalty, such as 100; without it, chosen together with the rows.", "X", default=None
+    )
+    method: Method = Options.method
+    ignore: list[str] = covered("A column that is no feature; may be repeated.", "COLUMN", default=list)
+    seed: int = Options.seed
+    validation_fraction: float | None = covered(
+        "The share of TRAIN split off for validation, 0.2 unless given.", "X", default=None
+    )
+    max_evaluations: int | None = Options.max_evaluations
+    header: bool | None = covered(
+        "Whether the first row of a CSV has the names; without it, seen from that row.", default=None, flags=HEADER
+    )
+    workers: int | None = covered(
+        "Parquet: processes that work on it, one a core unless given; it need not fit in memory.", "N", default=None, least=1
+    )
+    scheduler: str | None = covered("Parquet: the Dask cluster to use instead, such as tcp://host:8786.", "ADDRESS", default=None)
+    memory_limit: str | None = covered("Parquet: what each worker may use, such as 2GB.", "SIZE", default=None)
 
     @property
     def on_workers(self) -> bool:

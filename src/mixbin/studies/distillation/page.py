@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from mixbin.reporting.blocks import Block, Listing, Prose, Section, Text, isolated
 from mixbin.reporting.figures import Drawings
-from mixbin.reporting.runs import PageParts, Run
+from mixbin.reporting.runs import PageParts, Run, split_settings
 from mixbin.reporting.words import LABELS, ROWS
 
 MOST_ROWS = 2_000
@@ -139,14 +139,12 @@ def _model(run: Run) -> list[Block]:
 
 def _settings(facts: Mapping[str, Any]) -> dict[str, Text]:
     chosen = "from the spread of the columns" if facts.get("task") == "classification" else "chosen together with the rows"
-    test = facts["test_rows"]
     return {
         "training file": isolated(facts["train"]),
         "target": isolated(facts["target"]),
         "features": f"{facts['features']:,}",
         "candidate rows": f"{facts['rows']:,}",
-        "validation rows": f"{facts['validation_rows']:,}" + (" split off at random" if facts["validation_split"] else ""),
-        "test rows": "none" if test is None else f"{test:,}",
+        **split_settings(facts),
         "budget": "none: as many rows as help" if facts["budget"] is None else f"{facts['budget']:,} rows",
         "alpha": f"{facts['alpha']:g}" if facts["alpha"] is not None else chosen,
     }

@@ -19,7 +19,7 @@ from mixbin.data.dask_tables import check_dask_installed, rows_where
 from mixbin.data.parquet import ParquetFolder
 from mixbin.data.tables import VALIDATION_FRACTION, is_parquet, split
 from mixbin.data.training_and_validation import block_summary
-from mixbin.data.unpacking import check_regular
+from mixbin.data.unpacking import check_regular, first_line
 from mixbin.data.workers import checked_memory, local_workers
 from mixbin.errors import ClusterLost, InvalidInput, Unsolved, WorkersLost
 from mixbin.problems import RidgeDistillation
@@ -90,6 +90,8 @@ class ParquetRegression(RidgeStudy):
         if options.validation:
             validation = self._arrays(options.validation)
         else:
+            # Which rows these are follows from the share and the seed; their numbers would be a long list.
+            self.split_off = {"fraction": options.validation_fraction or VALIDATION_FRACTION, "seed": options.seed}
             self.rows, _ = split(len(self.folder), options.validation_fraction, options.seed, "TRAIN", "give --validation")
             candidate = np.zeros(len(self.folder), dtype=bool)
             candidate[self.rows] = True
@@ -102,11 +104,12 @@ class ParquetRegression(RidgeStudy):
         except BadBlock as error:
             known = " of X and y" in str(error) or not options.validation
             raise InvalidInput(f"{self.folder.pieces[error.block].file if known else '--validation'}: {error}") from None
-        self.test_rows: tuple[Floats, Floats, int] | None = None
+        self.test: tuple[Floats, Floats, int] | None = None
         """The mean and the R factor of the test rows, and their number: all that the figures are made of."""
         if options.test:
             held_out = self._arrays(options.test)
-            self.test_rows = block_summary(*held_out, np.zeros(len(self.features) + 1), ("--test", "its target"))
+            self.test = block_summary(*held_out, np.zeros(len(self.features) + 1), ("--test", "its target"))
+            self.test_rows = self.test[2]
 
     def _arrays(self, paths: list[Path]) -> tuple[Any, Any]:
         """X and y of several files or folders, one after the other."""
@@ -117,7 +120,7 @@ class ParquetRegression(RidgeStudy):
 
     def digests(self) -> dict[str, str | None]:
         """Neither the number of workers nor their place is part of it."""
-        test = None if self.test_rows is None else digest(*map(np.asarray, self.test_rows))
+        test = None if self.test is None else digest(*map(np.asarray, self.test))
         return {"data": self.problem.fingerprint(), "test": test}
 
     def prepare(self) -> str:
@@ -134,23 +137,13 @@ class ParquetRegression(RidgeStudy):
         """From the mean and the R factor of the rows, which is all that is needed of them."""
         weights = theta.astype(np.float64)
         found = {"validation": self.problem.evaluate(weights, np.asarray(lam, dtype=np.float64), gradient=False).value}
-        if self.test_rows is not None:
-            mean, R, _ = self.test_rows
+        if self.test is not None:
+            mean, R, _ = self.test
             coef, intercept = self.problem.model(weights, lam)
             K = np.append(-np.asarray(coef), 1.0)
             missed = K @ mean - intercept
             found["test"] = 0.5 * float(missed**2 + np.sum((R @ K) ** 2))
         return found
-
-    def sizes(self) -> dict[str, Any]:
-        """Numbers of rows; the rows that were split off follow from the share and the seed."""
-        options = self.options
-        split_off = {"fraction": options.validation_fraction or VALIDATION_FRACTION, "seed": options.seed}
-        return {
-            "validation_rows": self.validation_rows,
-            "test_rows": None if self.test_rows is None else self.test_rows[2],
-            "validation_split": None if options.validation else split_off,
-        }
 
     def facts(self, main: Result) -> dict[str, Any]:
         """Also where the rows were, and how often they were read."""
@@ -188,9 +181,8 @@ def _connected(scheduler: str) -> Iterator[Any]:
     try:
         client = Client(scheduler, timeout="15s")
     except (OSError, ValueError, TimeoutError) as error:
-        reason = str(error).strip().split("\n")[0][:120] or type(error).__name__
         raise InvalidInput(
-            f"--scheduler must be the address of a running Dask scheduler, got {scheduler!r} ({reason}); "
+            f"--scheduler must be the address of a running Dask scheduler, got {scheduler!r} ({first_line(error)}); "
             "start one with 'dask scheduler' and write its address, such as tcp://127.0.0.1:8786"
         ) from None
     with client:

@@ -15,16 +15,17 @@ from mixbin.data import tables
 from mixbin.errors import InvalidInput
 from mixbin.problems import RidgeDistillation
 from mixbin.reporting.figures import selection_data
-from mixbin.reporting.record import Line, Record
-from mixbin.reporting.runs import Column
+from mixbin.reporting.record import Line
 from mixbin.result import Result
-from mixbin.studies.distillation.rows import RowStudy, TableStudy, split_off_words
-from mixbin.studies.study import FAIR
+from mixbin.studies.distillation.rows import RowStudy, TableStudy
+from mixbin.studies.study import split_words
 
 
 class RidgeStudy(RowStudy):
     """What the study of a table in memory and that of a folder of Parquet files share: the ridge regression."""
 
+    error, digits = "rmse", ".6g"
+    measured = "loss is half the mean squared error, RMSE the typical error of a prediction: lower is better."
     problem: RidgeDistillation
 
     def check(self) -> None:
@@ -89,31 +90,12 @@ class RidgeStudy(RowStudy):
         """What is kept, and what judges it."""
         k, m = facts["budget"], facts["rows"]
         alpha = "alpha is chosen together with the rows" if facts["alpha"] is None else f"alpha is {facts['alpha']:g}"
-        test = facts["test_rows"]
-        said = (
+        split_off, test = split_words(facts)
+        return (
             f"The task: keep {k:,} of {m:,} rows of {Path(facts['train']).name}, chosen such that a ridge regression trained on "
             f"them predicts column {facts['target']!r} best on {facts['validation_rows']:,} validation rows"
-            f"{split_off_words(facts)}; {alpha}."
+            f"{split_off}; {alpha}.{test}"
         )
-        return said if test is None else f"{said} {test:,} test rows play no part in the choice."
-
-    @classmethod
-    def columns(cls) -> Mapping[str, Column]:
-        """Losses and errors, rows and alpha."""
-        return {
-            "validation_loss": Column("validation loss", ".6g", "validation\nloss"),
-            "validation_rmse": Column("validation RMSE", ".6g", "validation\nRMSE"),
-            "test_loss": Column("test loss", ".6g"),
-            "test_rmse": Column("test RMSE", ".6g", "test\nRMSE"),
-            "rows": Column("rows", ",d", "rows"),
-            "alpha": Column("alpha", ".3g"),
-        }
-
-    @classmethod
-    def explained(cls, record: Record) -> Sequence[str]:
-        """The two errors, and how the methods were compared."""
-        said = "loss is half the mean squared error, RMSE the typical error of a prediction: lower is better."
-        return [said, *([FAIR] if record.n_methods > 1 else [])]
 
 
 class Regression(RidgeStudy, TableStudy[Floats]):
@@ -152,14 +134,6 @@ class Regression(RidgeStudy, TableStudy[Floats]):
             name: float(np.mean((part[:, :-1] @ coef + intercept - part[:, -1]) ** 2)) / 2
             for name, part in parts.items()
             if part is not None
-        }
-
-    def sizes(self) -> dict[str, Any]:
-        """Numbers of rows."""
-        return {
-            "validation_rows": len(self.validation),
-            "test_rows": None if self.test is None else len(self.test),
-            "validation_split": self.split_off,
         }
 
     def facts(self, main: Result) -> dict[str, Any]:

@@ -12,22 +12,15 @@ from mixbin import _validate as check
 from mixbin._files import csv_text
 from mixbin.data import tables
 from mixbin.errors import InvalidInput, Unsolved
-from mixbin.reporting.record import Record
-from mixbin.reporting.runs import PageParts, Run
+from mixbin.reporting.runs import Column
 from mixbin.result import Result
+from mixbin.studies.distillation import page
 from mixbin.studies.distillation.options import DistillOptions
 from mixbin.studies.options import parse_budget
 from mixbin.studies.study import Study
 
 P = TypeVar("P")
 """Some rows as the study keeps them."""
-
-
-def check_validation_fraction(fraction: float | None) -> None:
-    """A share between 0 and 1."""
-    if fraction is not None:
-        remedy = "write a share such as 0.2"
-        check.real("--validation-fraction", fraction, low=0, high=1, open_low=True, open_high=True, remedy=remedy)
 
 
 class RowStudy(Study[DistillOptions]):
@@ -37,10 +30,20 @@ class RowStudy(Study[DistillOptions]):
         "selected.csv": "the selected rows, with their numbers in the training file",
         "model.json": "the ridge regression trained on them",
     }
+    answer = "the rows that {} keeps"
+    error: ClassVar[str]
+    """The number by which people judge a model, besides the loss: one of ``page.ERRORS``."""
+    digits: ClassVar[str]
+    """The format of losses and errors."""
+    page_parts = staticmethod(page.parts)
     features: list[str]
     target: str
     rows: NDArray[np.intp]
     """The candidate rows, by their numbers in the file."""
+    validation_rows: int
+    test_rows: int | None = None
+    split_off: Any = None
+    """Which rows of the training file serve for validation instead; None if validation rows were given."""
 
     @property
     def source(self) -> str:
@@ -60,7 +63,6 @@ class RowStudy(Study[DistillOptions]):
             remedy = "write a number such as 100, or leave it out to have it chosen"
             check.real("--alpha", options.alpha, low=0, open_low=True, remedy=remedy)
         super().check()
-        check_validation_fraction(options.validation_fraction)
         if options.validation and options.validation_fraction is not None:
             raise InvalidInput("--validation-fraction has no use beside --validation; leave one of them out")
 
@@ -92,27 +94,26 @@ class RowStudy(Study[DistillOptions]):
             "target": self.target,
             "features": len(self.features),
             "rows": self.problem.theta_set.size,
-            **self.sizes(),
+            "validation_rows": self.validation_rows,
+            "test_rows": self.test_rows,
+            "validation_split": self.split_off,
             "budget": getattr(self.problem.theta_set, "k", None),
             "alpha": self.options.alpha,
             "seed": self.options.seed,
         }
 
-    @abstractmethod
-    def sizes(self) -> dict[str, Any]:
-        """``validation_rows``, ``test_rows`` and ``validation_split``."""
-
     @classmethod
-    def answer_name(cls, record: Record) -> str:
-        """The selected rows."""
-        return f"the rows that {record.main.method} keeps"
-
-    @classmethod
-    def page_parts(cls, run: Run) -> PageParts:
-        """See ``page``."""
-        from mixbin.studies.distillation import page
-
-        return page.parts(run)
+    def columns(cls) -> Mapping[str, Column]:
+        """Losses and errors, rows and alpha."""
+        error = page.ERRORS[cls.error]
+        return {
+            "validation_loss": Column("validation loss", cls.digits, "validation\nloss"),
+            f"validation_{cls.error}": Column(f"validation {error}", cls.digits, f"validation\n{error}"),
+            "test_loss": Column("test loss", cls.digits),
+            f"test_{cls.error}": Column(f"test {error}", cls.digits, f"test\n{error}"),
+            "rows": Column("rows", ",d", "rows"),
+            "alpha": Column("alpha", ".3g"),
+        }
 
 
 class TableStudy(RowStudy, Generic[P]):
@@ -129,16 +130,18 @@ class TableStudy(RowStudy, Generic[P]):
         self.features, self.target = self.table.roles(options.target, options.ignore)
         everything = self.part([self.table])
         self.rows = np.arange(len(self.table))
-        self.split_off: list[int] | None = None
-        """The rows of the table that serve for validation instead."""
         if options.validation:
-            self.train, self.validation = everything, self.part(self._read(options.validation))
+            self.train, given = everything, self._read(options.validation)
+            self.validation, self.validation_rows = self.part(given), sum(map(len, given))
         else:
             name, remedy = "TRAIN", "give --validation"
             self.rows, held = tables.split(len(self.table), options.validation_fraction, options.seed, name, remedy)
             self.train, self.validation, held = self.split(everything, self.rows, held)
-            self.split_off = held.tolist()
-        self.test = self.part(self._read(options.test)) if options.test else None
+            self.split_off, self.validation_rows = held.tolist(), len(held)
+        self.test = None
+        if options.test:
+            given = self._read(options.test)
+            self.test, self.test_rows = self.part(given), sum(map(len, given))
 
     def _read(self, files: list[Path]) -> list[tables.Table]:
         return tables.read_each(files, self.table, [*self.features, self.target], self.options.header)
@@ -162,8 +165,3 @@ class TableStudy(RowStudy, Generic[P]):
             first = [[*cells, weight] for cells, weight in zip(first, theta[chosen].tolist(), strict=True)]
         body = ([*before, *cells] for before, cells in zip(first, self.table.rows(rows), strict=True))
         return csv_text([*header, *self.table.names], body)
-
-
-def split_off_words(facts: Mapping[str, Any]) -> str:
-    """How the validation rows came to be."""
-    return " split off at random" if facts["validation_split"] is not None else ""

@@ -1,11 +1,11 @@
 """The options of ``mixbin groups``; loads nothing heavy, so that help stays quick."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from mixbin.studies.options import Covered, Method, Option, Options
+from mixbin.studies.options import HEADER, Method, Options, covered, option
 
 if TYPE_CHECKING:
     from mixbin.studies.study import Study
@@ -36,53 +36,41 @@ class GroupsOptions(Options):
     """
     example = "mixbin groups --synthetic inequal --a 0.3 --out run"
 
-    out: Annotated[Path, Covered("The folder for the groups, the models and all else.", "DIR")]
-    data: Annotated[
-        Path | None,
-        Covered(
-            "Your tasks: an .npz file with X (tasks, rows, features) and y (tasks, rows), or a folder with a CSV file per task. "
-            "Centre what needs an intercept: the models have none.",
-            "PATH",
-        ),
-    ] = None
-    synthetic: Annotated[
-        GroupSizes | None,
-        Covered("Made tasks instead, with equal, inequal or random group sizes.", "KIND"),
-    ] = None
-    n_groups: Annotated[int | None, Covered("The most groups there can be, 10 unless given.", "N")] = None
-    lam: Annotated[
-        float | None, Option("Strength of the group penalty, such as 0.02; without it, chosen together with the groups.", "X")
-    ] = None
-    method: Annotated[
-        Method,
-        Option("penalize, top-k (the largest entry of each feature), simple or relax; all compares them.", "NAME"),
-    ] = Method.PENALIZE
-    seed: Annotated[
-        int, Option("Makes or splits the data and starts the methods; the same seed gives the same numbers.", "N", least=0)
-    ] = 0
-    validation_fraction: Annotated[
-        float | None,
-        Covered("The share of each task split off where there are no validation rows, 0.2 unless given.", "X"),
-    ] = None
-    max_evaluations: Annotated[int | None, Option("How often a method may train all tasks, at most.", "N")] = None
-    target: Annotated[
-        str | None,
-        Covered("CSV: the column to predict, by name or number from 0; the last unless given.", "COLUMN"),
-    ] = None
-    ignore: Annotated[list[str], Covered("CSV: a column that is no feature; may be repeated.", "COLUMN")] = field(
-        default_factory=list
+    out: Path = covered("The folder for the groups, the models and all else.", "DIR")
+    data: Path | None = covered(
+        "Your tasks: an .npz file with X (tasks, rows, features) and y (tasks, rows), or a folder with a CSV file per task. "
+        "Centre what needs an intercept: the models have none.",
+        "PATH",
+        default=None,
     )
-    header: Annotated[
-        bool | None,
-        Covered("CSV: whether the first row has the names; without it, seen from that row.", flags=("--header/--no-header",)),
-    ] = None
-    a: Annotated[
-        float | None,
-        Covered("Made tasks: the smallest active coefficient, 0.3 unless given.", "X", flags=("--a",)),
-    ] = None
-    tasks: Annotated[int | None, Covered("Made tasks: how many, 500 unless given.", "N")] = None
-    samples: Annotated[int | None, Covered("Made tasks: rows of each part, 20 unless given.", "N")] = None
-    features: Annotated[int | None, Covered("Made tasks: columns, 100 unless given.", "N")] = None
+    synthetic: GroupSizes | None = covered("Made tasks instead, with equal, inequal or random group sizes.", "KIND", default=None)
+    n_groups: int | None = covered("The most groups there can be, 10 unless given.", "N", default=None)
+    lam: float | None = option(
+        "Strength of the group penalty, such as 0.02; without it, chosen together with the groups.", "X", default=None
+    )
+    method: Method = option(
+        "penalize, top-k (the largest entry of each feature), simple or relax; all compares them.",
+        "NAME",
+        default=Method.PENALIZE,
+    )
+    seed: int = option(
+        "Makes or splits the data and starts the methods; the same seed gives the same numbers.", "N", default=0, least=0
+    )
+    validation_fraction: float | None = covered(
+        "The share of each task split off where there are no validation rows, 0.2 unless given.", "X", default=None
+    )
+    max_evaluations: int | None = option("How often a method may train all tasks, at most.", "N", default=None)
+    target: str | None = covered(
+        "CSV: the column to predict, by name or number from 0; the last unless given.", "COLUMN", default=None
+    )
+    ignore: list[str] = covered("CSV: a column that is no feature; may be repeated.", "COLUMN", default=list)
+    header: bool | None = covered(
+        "CSV: whether the first row has the names; without it, seen from that row.", default=None, flags=HEADER
+    )
+    a: float | None = covered("Made tasks: the smallest active coefficient, 0.3 unless given.", "X", default=None, flags=("--a",))
+    tasks: int | None = covered("Made tasks: how many, 500 unless given.", "N", default=None)
+    samples: int | None = covered("Made tasks: rows of each part, 20 unless given.", "N", default=None)
+    features: int | None = covered("Made tasks: columns, 100 unless given.", "N", default=None)
 
     def size(self, name: str) -> Any:
         """An option of the synthetic data, or the published number."""

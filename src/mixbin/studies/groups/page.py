@@ -11,7 +11,7 @@ from mixbin.plot import StructureMap, structure_map
 from mixbin.plot.structure import one_hot
 from mixbin.reporting.blocks import Block, Listing, Section, Text, isolated
 from mixbin.reporting.figures import Drawings
-from mixbin.reporting.runs import PageParts, Run
+from mixbin.reporting.runs import PageParts, Run, split_settings
 from mixbin.reporting.words import GROUPS
 
 
@@ -97,7 +97,7 @@ def _counted(n: int, what: str) -> str:
 
 
 def _settings(facts: Mapping[str, Any]) -> dict[str, Text]:
-    synthetic, test = facts["synthetic"], facts["test_rows"]
+    synthetic = facts["synthetic"]
     if synthetic is None:
         source: Text = Markup("{} from {}").format(f"{facts['tasks']:,}", isolated(facts["data"]))
     else:
@@ -106,8 +106,7 @@ def _settings(facts: Mapping[str, Any]) -> dict[str, Text]:
         "tasks": source,
         "features": f"{facts['features']:,}",
         "training rows": f"{facts['rows']:,}",
-        "validation rows": f"{facts['validation_rows']:,}" + (" split off at random" if facts["validation_split"] else ""),
-        "test rows": "none" if test is None else f"{test:,}",
+        **split_settings(facts),
         "groups": f"at most {facts['n_groups']:,}",
         "lam": "chosen together with the groups" if facts["lam"] is None else f"{facts['lam']:g}",
     }

@@ -19,12 +19,12 @@ from mixbin.datasets import GroupLassoData, make_group_lasso
 from mixbin.errors import InvalidInput
 from mixbin.problems import GroupLassoStructure
 from mixbin.reporting.record import Line, Record
-from mixbin.reporting.runs import Column, PageParts, Run, shown
+from mixbin.reporting.runs import Column, shown
 from mixbin.result import Result, Status
-from mixbin.studies.distillation.rows import check_validation_fraction, split_off_words
+from mixbin.studies.groups import page
 from mixbin.studies.groups.options import SYNTHETIC, GroupsOptions
 from mixbin.studies.pages import any_letters
-from mixbin.studies.study import FAIR, Study, Table
+from mixbin.studies.study import Study, Table, split_words
 
 N_GROUPS = 10
 """The most groups, unless an option says otherwise."""
@@ -45,6 +45,9 @@ class Groups(Study[GroupsOptions]):
         "structure.svg": "the groups as a picture",
         "coef.csv": "the model of each task",
     }
+    answer = "the groups that {} finds"
+    measured = "G is half the mean squared error, averaged over the tasks: lower is better."
+    page_parts = staticmethod(page.parts)
     problem: GroupLassoStructure
 
     @property
@@ -76,7 +79,6 @@ class Groups(Study[GroupsOptions]):
             remedy = "write a number such as 0.02, or leave it out to have it chosen"
             check.real("--lam", options.lam, low=0, open_low=True, remedy=remedy)
         super().check()
-        check_validation_fraction(options.validation_fraction)
 
     def load(self) -> None:
         """The tasks from files or made, with validation rows split off where there are none."""
@@ -238,13 +240,12 @@ class Groups(Study[GroupsOptions]):
         made = facts["synthetic"]
         where = Path(facts["data"]).name if made is None else f"made data ({made['groups']} groups, a = {made['a']:g})"
         lam = "lam is chosen together with the groups" if facts["lam"] is None else f"lam is {facts['lam']:g}"
-        said = (
+        split_off, test = split_words(facts)
+        return (
             f"The task: put the {facts['features']:,} features of {where} into at most {facts['n_groups']:,} groups, such that "
             f"{facts['tasks']:,} regressions, trained on {facts['rows']:,} rows with a group lasso penalty on these groups, "
-            f"predict {facts['validation_rows']:,} validation rows{split_off_words(facts)} best; {lam}."
+            f"predict {facts['validation_rows']:,} validation rows{split_off} best; {lam}.{test}"
         )
-        test = facts["test_rows"]
-        return said if test is None else f"{said} {test:,} test rows play no part in the choice."
 
     @classmethod
     def columns(cls) -> Mapping[str, Column]:
@@ -259,19 +260,11 @@ class Groups(Study[GroupsOptions]):
         }
 
     @classmethod
-    def explained(cls, record: Record) -> Sequence[str]:
-        """G, and how the methods were compared."""
-        said = ["G is half the mean squared error, averaged over the tasks: lower is better."]
-        if record.n_methods > 1:
-            said.append(FAIR)
-        if any(line.numbers["ungrouped"] for line in record.lines):
-            said.append("Simple rounding leaves features without a group, which are then hardly penalised.")
-        return said
-
-    @classmethod
-    def answer_name(cls, record: Record) -> str:
-        """The groups."""
-        return f"the groups that {record.main.method} finds"
+    def explained(cls, record: Record) -> list[str]:
+        """Also what it means that features have no group."""
+        alone = "Simple rounding leaves features without a group, which are then hardly penalised."
+        ungrouped = any(line.numbers["ungrouped"] for line in record.lines)
+        return [*super().explained(record), *([alone] if ungrouped else [])]
 
     @classmethod
     def more(cls, record: Record) -> Iterator[str | Table]:
@@ -295,14 +288,7 @@ class Groups(Study[GroupsOptions]):
             yield "relax counts by the largest entry of each feature."
 
     @classmethod
-    def page_parts(cls, run: Run) -> PageParts:
-        """See ``page``."""
-        from mixbin.studies.groups import page
-
-        return page.parts(run)
-
-    @classmethod
-    def explained_on_page(cls, record: Record) -> Sequence[str]:
+    def explained_on_page(cls, record: Record) -> list[str]:
         """The truth is in the same table there."""
         return [*cls.explained(record), *cls.truth_words(record)]
 

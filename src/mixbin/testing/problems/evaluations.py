@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mixbin.problem import Evaluation, Floats, Problem, Warm
+from mixbin.problem import PREFERENCES, Evaluation, Floats, Problem, Warm
 from mixbin.testing.broken import Subject, locked
 
 SAME_WITHOUT_GRADIENT = 1e-9
@@ -160,3 +160,20 @@ def check_fingerprint(at: Evaluations, before: object, others: tuple[Any, ...]) 
         promise = f"must differ from that of {type(other).__name__} number {others.index(other) + 1} of others, another problem"
         got = other.fingerprint()
         subject.require(got != before, "fingerprint", promise, {}, f"anything but {before}", got)
+
+
+def check_preferred_settings(at: Evaluations) -> None:
+    """``preferred_settings`` names settings that a problem may choose, with whole numbers, and stays the same."""
+    problem: Any = at.problem
+    given, allowed = problem.preferred_settings, " and ".join(PREFERENCES)
+    named = isinstance(given, Mapping) and set(given) <= set(PREFERENCES)
+    promise, expected = f"must be a mapping whose names are among {allowed}", '{"inner_steps": 5, "starts": 1}, say'
+    at.subject.require(named, "preferred_settings", promise, {}, expected, given)
+    for name, number in given.items():
+        whole = isinstance(number, (int, np.integer)) and not isinstance(number, bool) and number >= 1
+        promise = f"must have a whole number of at least 1 for {name}"
+        at.subject.require(whole, "preferred_settings", promise, {}, "1 or more", number)
+    again = problem.preferred_settings
+    at.subject.require(
+        dict(again) == dict(given), "preferred_settings", "must not change when the problem is used", {}, given, again
+    )

@@ -1,5 +1,6 @@
 """What a problem promises that evaluates single moves itself, and one that searches through them."""
 
+import inspect
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
@@ -79,7 +80,7 @@ def _check_improve(at: Evaluations, theta: Floats, lam: Floats, tol: float) -> N
     for _ in range(LONGEST_SEARCH):
         inputs = {"theta": theta, "lam": lam}
         got, again = (_improved(at, inputs) for _ in range(2))
-        same = np.array_equal(got.theta, again.theta) and got.tried == again.tried
+        same = np.array_equal(got.theta, again.theta) and (got.tried, got.cost) == (again.tried, again.cost)
         at.subject.require(same, "improve", "must return the same for the same arguments", inputs, got, again)
         there = got.theta.astype(np.float64)
         after = at.at(there, lam, gradient=False).value
@@ -87,19 +88,27 @@ def _check_improve(at: Evaluations, theta: Floats, lam: Floats, tol: float) -> N
         promise = "must return a point of lower value, or theta unchanged"
         at.subject.require(after < value or not moved_on, "improve", promise, inputs, f"a value below {value!r}", after)
         _check_tried(at, got, lam, after, inputs, tol)
+        if got.cost > 1 and "max_cost" in inspect.signature(at.subject.made.improve).parameters:
+            limit = got.cost // 2
+            spent = _improved(at, inputs, max_cost=limit).cost
+            promise = "must stop before its cost exceeds max_cost"
+            at.subject.require(spent <= limit, "improve", promise, {**inputs, "max_cost": limit}, f"at most {limit}", spent)
         theta, value = there, after
         if not moved_on or got.tried >= at.problem.theta_set.n_moves(theta):
             return
     raise at.subject.broken("improve", "must come to an end", {"lam": lam}, f"at most {LONGEST_SEARCH} calls", "more")
 
 
-def _improved(at: Evaluations, inputs: dict[str, Any]) -> Improved:
-    got = at.subject.call("improve", inputs)
+def _improved(at: Evaluations, inputs: dict[str, Any], **limit: int) -> Improved:
+    got = at.subject.call("improve", inputs, **limit)
     if not isinstance(got, Improved):
         raise at.subject.broken("improve", "must return an Improved", inputs, "a mixbin.problem.Improved", type(got).__name__)
     theta = at.subject.array("improve", got.theta, inputs, at.problem.theta_set.shape, np.bool_)
     inside = at.problem.theta_set.violation(theta) == 0
     at.subject.require(inside, "improve", "must return a binary point of theta_set", inputs, "a violation of 0", theta)
+    counted = isinstance(got.cost, (int, np.integer)) and not isinstance(got.cost, bool) and got.cost >= 1
+    promise = "must return cost, what the search computed in evaluations"
+    at.subject.require(counted, "improve", promise, inputs, "a whole number of at least 1", got.cost)
     return got
 
 

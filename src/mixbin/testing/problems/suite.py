@@ -10,6 +10,7 @@ from mixbin.testing.problems.bounds import check_lower_bound, lower_bounds
 from mixbin.testing.problems.evaluations import (
     Evaluations,
     check_fingerprint,
+    check_preferred_settings,
     check_pure,
     check_start,
     check_suggest,
@@ -35,8 +36,9 @@ def check_problem(
 
     Every problem: shapes and finite numbers, gradients against differences of the value, the same bits for the same arguments,
     arguments left alone, warm starts that change nothing but the time, and a run that goes on from a checkpoint to the same bits.
-    Where the class offers them: ``evaluate_terms``, ``evaluate_moves``, ``best_move`` and ``improve``, ``suggest``,
-    ``fingerprint`` and ``lower_bound``. All points lie in ``theta_set`` and ``lam_set``, which have suites of their own.
+    Where the class offers them: ``evaluate_terms``, ``evaluate_moves``, ``best_move`` and ``improve`` with its cost, ``suggest``,
+    ``fingerprint``, ``lower_bound`` and ``preferred_settings``. All points lie in ``theta_set`` and ``lam_set``, which have
+    suites of their own.
 
     Parameters
     ----------
@@ -84,6 +86,8 @@ def check_problem(
     at = Evaluations(subject, problem, check.whole("trials", trials, low=1))
     fingerprint = subject.call("fingerprint", {}) if hasattr(problem, "fingerprint") else None
     tol = 1e-6 if value_tol is None else value_tol
+    if getattr(problem, "preferred_settings", None) is not None:
+        check_preferred_settings(at)
     check_start(at)
     check_pure(at)
     check_without_gradient(at)
