@@ -18,8 +18,8 @@ from mixbin.problems.distillation.multinomial import Codes
 MANY_NUMBERS = 20
 """A numeric target with more distinct values than this, none of which is frequent, is taken for a quantity."""
 FOR_NUMBERS = (
-    "for numbers with wrong entries use a robust regression, such as scikit-learn's HuberRegressor or RANSACRegressor, and look at "
-    "its residuals"
+    "for numbers with wrong entries use a robust regression, such as scikit-learn's HuberRegressor or RANSACRegressor, and look "
+    "at its residuals"
 )
 
 
@@ -47,7 +47,8 @@ def check_settings(cleaner: Any) -> None:
 def table_and_labels(cleaner: Any, X: Any, y: Any) -> tuple[Any, Any]:
     """X and y, checked. A user's classifier gets X as it is, so it may hold what only that classifier understands."""
     if cleaner.estimator is None:
-        return tuple(validated(cleaner, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2))  # type: ignore[return-value]
+        table, labels = validated(cleaner, X, y, accept_sparse="csr", dtype=np.float64, order="C", ensure_min_samples=2)
+        return table, labels
     check.unmasked("X", X)
     check.unmasked("y", y)
     with sklearn_errors_about("y must hold one class per row of X"):
@@ -75,7 +76,8 @@ def classes_of(labels: Any, cv: int) -> tuple[Any, Codes]:
         raise InvalidInput(f"y must hold at least two classes, got one class only, {classes[0]!r}; add rows of another")
     if classes.dtype.kind in "iuf" and len(classes) > MANY_NUMBERS and np.bincount(codes).max() < cv:
         raise InvalidInput(
-            f"y must hold classes, got {len(classes)} different numbers in {len(codes)} rows, none of them {cv} times; {FOR_NUMBERS}"
+            f"y must hold classes, got {len(classes)} different numbers in {len(codes)} rows, none of them {cv} times; "
+            f"{FOR_NUMBERS}"
         )
     return classes, codes.astype(np.intp)
 
@@ -98,22 +100,16 @@ def trusted_rows(cleaner: Any, X_trusted: Any, y_trusted: Any, classes: Any) -> 
     with sklearn_errors_about("y_trusted must hold one class per row of X_trusted"):
         labels = check_array(y_trusted, ensure_2d=False, dtype=None, input_name="y_trusted")
         if labels.shape != (table.shape[0],):
-            raise InvalidInput(
-                f"y_trusted must hold one class per row of X_trusted, got {labels.shape} for {table.shape[0]} rows"
-            )
+            raise InvalidInput(f"y_trusted must hold one class per row of X_trusted, got shape {labels.shape}")
         unknown = np.setdiff1d(labels, classes)
     if len(unknown):
-        raise InvalidInput(
-            f"y_trusted must hold classes of y, got {check.listed(unknown.tolist())}; add rows of these to X and y"
-        )
+        raise InvalidInput(f"y_trusted must hold classes of y, got {check.listed(unknown.tolist())}; add such rows to X and y")
     return table, np.searchsorted(classes, labels).astype(np.intp)
 
 
 def ready_probabilities(pred_probs: Any, rows: int, n_classes: int) -> Floats:
     """The caller's out-of-fold probabilities, one column per class in sorted order; rows are divided by their sums."""
-    remedy = (
-        "pass one row per row of X and one column per class, classes sorted, as cross_val_predict(method='predict_proba') does"
-    )
+    remedy = "pass a row per row of X and a column per class, classes sorted, as cross_val_predict(method='predict_proba') does"
     P = check.array("pred_probs", pred_probs, shape=(rows, n_classes), remedy=remedy)
     if P.min() < 0:
         raise check.fail("pred_probs", float(P.min()), "at least 0 everywhere", remedy)

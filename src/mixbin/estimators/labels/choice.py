@@ -73,7 +73,7 @@ def _sample(y: Codes, folds: Codes, seed: int) -> Codes:
     strata = y[rows] * (int(folds.max()) + 1) + folds[rows]
     # A pair with a single row cannot be divided; such rows are left out of the choice.
     divisible = np.bincount(strata)[strata] >= 2
-    rows = rows[divisible]
+    rows = np.asarray(rows[divisible], dtype=np.intp)
     if len(rows) <= ROWS_TO_CHOOSE:
         return rows
     kept, _ = next(drawn.split(rows, strata[divisible]))

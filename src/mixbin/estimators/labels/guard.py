@@ -30,8 +30,8 @@ def compare(
 ) -> Verdict:
     """Train on all rows and on the kept ones, fold by fold, and judge both on all held-out rows with their labels as they are.
 
-    Both predict the class with the largest p(k) / (its share of the rows trained on), and every class counts the same: otherwise a
-    model that has lost a rare class would win by predicting the common one.
+    Both predict the class with the largest p(k) / (its share of the rows trained on), and every class counts the same:
+    otherwise a model that has lost a rare class would win by predicting the common one.
     """
     hits = []
     for used in (np.ones(len(y), dtype=bool), kept):

@@ -1,4 +1,4 @@
-"""Who predicts labels: our own logistic regressions, or the user's classifier. Both train on weighted rows and leave folds out."""
+"""Who predicts labels: our own logistic regressions, or the user's classifier, trained on weighted rows with a fold left out."""
 
 import copy
 from collections.abc import Callable
@@ -62,7 +62,7 @@ class Classifier:
         self.weighted = bool(has_fit_parameter(estimator, "sample_weight"))
 
     def fitted(self, trained: NDArray[np.bool_], v: Floats) -> Any:
-        """A clone trained on these rows. Without weights it gets the trustworthy ones, and of each class at least the best row."""
+        """A clone trained on these rows. Without weights: on the trustworthy ones, of each class at least the best."""
         model = clone(self.estimator)
         if "random_state" in (params := model.get_params(deep=False)) and params["random_state"] is None:
             model.set_params(random_state=self.seed)

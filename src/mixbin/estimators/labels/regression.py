@@ -1,7 +1,7 @@
 """A multinomial logistic regression on weighted rows, trained loosely but quickly by L-BFGS.
 
-The objective is that of ``problems/distillation/multinomial.py``: the weighted mean of the cross entropies plus alpha/2 |B|^2. There
-it is solved to 1e-9, because gradients are taken through the solution; here only its probabilities are used, many times.
+The objective is that of ``problems/distillation/multinomial.py``: the weighted mean of the cross entropies plus alpha/2 |B|^2.
+There it is solved to 1e-9, because gradients are taken through the solution; here only its probabilities are used, many times.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ CURVATURE = 0.1
 
 def train(Z: Floats, y: Codes, v: Floats, alpha: float, n_classes: int, start: Floats | None = None) -> Floats:
     """The coefficients, of shape (n_classes, columns)."""
-    objective = Multinomial(Z, y, v, alpha, float(v.sum()))
+    objective = Multinomial(Z, y, v / v.sum(), alpha, 1)
     scale = 1.0 / np.sqrt(CURVATURE * (objective.weights @ (Z * Z)) + alpha)
     shape = n_classes, Z.shape[1]
 

@@ -17,7 +17,8 @@ from mixbin._validate import Floats
 CLIP = 8.0
 """Standardised entries are clipped here, so that one wild entry does not decide a fit."""
 WIDEST, COMPONENTS = 500, 300
-"""A table with more than WIDEST columns is replaced by its COMPONENTS leading components, so that cost stays linear in the columns."""
+"""A table with more than WIDEST columns is replaced by its COMPONENTS leading components, so that the fits
+stay affordable."""
 LANDMARKS = 300
 """Rows, drawn at random, whose kernels with a row are its lifted columns."""
 SMALLEST = 1e-9
@@ -52,7 +53,7 @@ class Standardised:
 
 @dataclass(frozen=True)
 class Lifted:
-    """Nystroem's columns for the kernel exp(-gamma |x - z|^2), with mean 0 and a mean squared length of 1 over the rows of fit."""
+    """Nystroem's columns for the kernel exp(-gamma |x - z|^2), with mean 0 and a mean squared length of 1."""
 
     standardised: Standardised
     landmarks: Floats
@@ -72,10 +73,8 @@ def standardise(X: Any, seed: int) -> Standardised:
     n = X.shape[0]
     with np.errstate(over="ignore", invalid="ignore"):
         mean = np.asarray(X.mean(axis=0)).ravel()
-        if issparse(X):
-            variance = np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2
-        else:
-            variance = np.asarray(X.var(axis=0))
+        squares = X.multiply(X).mean(axis=0) if issparse(X) else None
+        variance = X.var(axis=0) if squares is None else np.asarray(squares).ravel() - mean**2
     # A column whose variance is rounding error, or overflows, carries nothing that a regression could use.
     usable = np.isfinite(variance) & (variance > 1e-20 * np.maximum(mean**2, 1e-280))
     inverse = np.where(usable, 1.0 / np.sqrt(np.where(usable, variance, 1.0)), 0.0)
