@@ -7,7 +7,7 @@ from scipy.sparse import issparse
 from scipy.sparse import vstack as sparse_vstack
 from sklearn.base import is_classifier
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from mixbin import _validate as check
 from mixbin._validate import Floats
@@ -49,18 +49,28 @@ def table_and_labels(cleaner: Any, X: Any, y: Any) -> tuple[Any, Any]:
     if cleaner.estimator is None:
         table, labels = validated(cleaner, X, y, accept_sparse="csr", dtype=np.float64, order="C", ensure_min_samples=2)
         return table, labels
-    check.unmasked("X", X)
     check.unmasked("y", y)
+    if y is None:
+        raise InvalidInput("LabelCleaner requires y to be passed, but the target y is None; pass one class per row of X")
+    X = untouched("X", X)
     with sklearn_errors_about("y must hold one class per row of X"):
-        X = X if hasattr(X, "shape") else np.asarray(X)
-        X = X.tocsr() if issparse(X) else X
         validate_data(cleaner, X, skip_check_array=True)
-        labels = check_array(y, ensure_2d=False, dtype=None, input_name="y")
-        if labels.ndim == 2 and labels.shape[1] == 1:
-            labels = labels.ravel()
-        if labels.shape != (X.shape[0],):
-            raise InvalidInput(f"y must hold one class per row of X, got shape {labels.shape} for {X.shape[0]} rows")
+        labels = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
+        if len(labels) != X.shape[0]:
+            raise InvalidInput(f"y must hold one class per row of X, got {len(labels)} for {X.shape[0]} rows")
     return X, labels
+
+
+def untouched(name: str, X: Any) -> Any:
+    """A table for the user's classifier: of any contents, but with rows and columns."""
+    check.unmasked(name, X)
+    with sklearn_errors_about(f"{name} must be a table"):
+        X = X if hasattr(X, "shape") else np.asarray(X)
+    if len(X.shape) != 2:
+        raise InvalidInput(
+            f"{name} must be a table with rows and columns, got shape {X.shape}. Reshape your data to two dimensions"
+        )
+    return X.tocsr() if issparse(X) else X
 
 
 def classes_of(labels: Any, cv: int) -> tuple[Any, Codes]:
@@ -94,7 +104,7 @@ def trusted_rows(cleaner: Any, X_trusted: Any, y_trusted: Any, classes: Any) -> 
             check.plain_table("X_trusted", X_trusted)
             table = check_array(X_trusted, accept_sparse="csr", dtype=np.float64, input_name="X_trusted")
         else:
-            table = X_trusted if hasattr(X_trusted, "shape") else np.asarray(X_trusted)
+            table = untouched("X_trusted", X_trusted)
         validate_data(cleaner, X_trusted, reset=False, skip_check_array=True)
     check.unmasked("y_trusted", y_trusted)
     with sklearn_errors_about("y_trusted must hold one class per row of X_trusted"):

@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import StratifiedKFold
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mixbin import _validate as check
 from mixbin._validate import Floats
 from mixbin.data.one_blas_thread import on_one_blas_thread
 from mixbin.errors import InvalidInput
@@ -218,9 +218,8 @@ class LabelCleaner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             table = validated(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
             with np.errstate(over="ignore"):
                 return probabilities(self._columns(table), self._coef)
-        check.unmasked("X", X)
+        given = checks.untouched("X", X)
         with sklearn_errors_about("X must be a table with the columns of fit"):
-            given = X if hasattr(X, "shape") else np.asarray(X)
             validate_data(self, given, reset=False, skip_check_array=True)
         return self._classifier.probabilities(self.model_, given)
 
@@ -240,9 +239,9 @@ class LabelCleaner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
     def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn that sparse tables are accepted."""
+        """Tell scikit-learn that sparse tables are accepted, unless the user's classifier refuses them."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = self.estimator is None or get_tags(self.estimator).input_tags.sparse
         return tags
 
     def _learner(
