@@ -21,7 +21,7 @@ GAMMAS = (0.3, 1.0, 3.0)
 LIFTED_ALPHAS = (3e-3, 1e-3, 3e-4, 1e-4, 3e-5)
 WORSE_IN_A_ROW = 2
 """The penalties of a representation are tried from the largest down until this many in a row are worse than its best."""
-ROWS_TO_CHOOSE = 5_000
+ROWS_TO_CHOOSE = 1_500
 """Of more rows than this a sample decides; the cost of the choice then no longer grows with the table."""
 
 
