@@ -58,6 +58,7 @@ _HOME = {
     "FeatureSelector": "mixbin.estimators",
     "GroupCurve": "mixbin.estimators",
     "GroupStructureRegressor": "mixbin.estimators",
+    "LabelCleaner": "mixbin.estimators",
     "suggest_n_groups": "mixbin.estimators",
     "paper_problem": "mixbin.reproduction.paper",
     "paper_settings": "mixbin.reproduction.paper",
@@ -112,6 +113,7 @@ if TYPE_CHECKING:
         FeatureSelector,
         GroupCurve,
         GroupStructureRegressor,
+        LabelCleaner,
         suggest_n_groups,
     )
     from mixbin.gradient_check import GradientCheck, check_gradient

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from mixbin.reporting.record import Record
 from mixbin.reporting.runs import shown
 from mixbin.result import Status
-from mixbin.studies.study import Study, Table
+from mixbin.studies.study import StudyBase, Table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,7 +39,7 @@ def rich_table(heads: Sequence[str], rows: Sequence[Sequence[str]], words: Seque
     return out
 
 
-def show_record(record: Record, study: type[Study[Any]], out: object, before: bool, console: "Console") -> None:
+def show_record(record: Record, study: type[StudyBase[Any]], out: object, before: bool, console: "Console") -> None:
     """Print the task in a sentence, the comparison, the certificate in words, and where the files are.
 
     ``before`` says that the run had already ended when the command began.
@@ -49,13 +49,13 @@ def show_record(record: Record, study: type[Study[Any]], out: object, before: bo
         [
             line.method,
             *(column.text(line.numbers.get(name), "no rows") for name, column in columns.items()),
-            (line.status or "reference").lower(),
-            f"{line.evaluations:,}",
+            *([(line.status or "reference").lower(), f"{line.evaluations:,}"] if record.n_methods else []),
             f"{line.seconds:.2f}",
         ]
         for line in record.lines
     ]
-    heads = ["method", *(str(column.short) for column in columns.values()), "status", "evals", "seconds"]
+    heads = ["method", *(str(column.short) for column in columns.values())]
+    heads += [*(["status", "evals"] if record.n_methods else []), "seconds"]
     console.print("\n" + study.sentence(record.facts) + "\n")
     console.print(rich_table(heads, rows))
     console.print("\n" + " ".join(study.explained(record)) + "\n")
@@ -63,7 +63,7 @@ def show_record(record: Record, study: type[Study[Any]], out: object, before: bo
         console.print(rich_table(*more) if isinstance(more, Table) else more)
         console.print()
     main = record.main
-    if main.status != Status.BINARY:
+    if record.n_methods and main.status != Status.BINARY:
         console.print(f"How {main.method} ended: {main.message}.\n")
     if record.certificate is not None:
         console.print(f"About {study.answer.format(main.method)}: {record.certificate}\n")

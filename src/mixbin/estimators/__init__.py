@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from mixbin.estimators.distillation import DistillationRegressor
     from mixbin.estimators.features import FeatureSelector
     from mixbin.estimators.groups import GroupCurve, GroupStructureRegressor, suggest_n_groups
+    from mixbin.estimators.labels.cleaner import LabelCleaner
 
 __all__ = [
     "DistillationClassifier",
@@ -16,6 +17,7 @@ __all__ = [
     "FeatureSelector",
     "GroupCurve",
     "GroupStructureRegressor",
+    "LabelCleaner",
     "suggest_n_groups",
 ]
 
@@ -27,6 +29,7 @@ __getattr__, __dir__ = lazily(
         "FeatureSelector": "mixbin.estimators.features",
         "GroupCurve": "mixbin.estimators.groups",
         "GroupStructureRegressor": "mixbin.estimators.groups",
+        "LabelCleaner": "mixbin.estimators.labels.cleaner",
         "suggest_n_groups": "mixbin.estimators.groups",
     },
 )

@@ -117,7 +117,34 @@ class Listing:
     label: str = "Download as CSV"
 
 
-Block = Prose | Points | Grid | Facts | Shell | Drawing | Listing
+@dataclass(frozen=True)
+class Heat:
+    """A square table of counts, the darker the larger; lines and columns have the same names."""
+
+    kind: ClassVar[str] = "heat"
+    names: Sequence[Text]
+    rows: Sequence[Sequence[tuple[str, float]]]
+    """Each cell's text and its darkness, from 0 to 1."""
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Small pictures side by side."""
+
+    kind: ClassVar[str] = "pictures"
+    pictures: Sequence["Picture"]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture as a data URL, with a caption and a smaller text below it."""
+
+    url: str
+    caption: Text
+    below: str = ""
+
+
+Block = Prose | Points | Grid | Facts | Shell | Drawing | Listing | Heat | Pictures
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mixbin import plot
 from mixbin.plot.curves import number
-from mixbin.plot.figure import svg_text
+from mixbin.plot.figure import new_figure, svg_text
 from mixbin.plot.selection import SelectionShares, distinct_labels, draw_shares, selection_shares
 from mixbin.plot.structure import StructureMap
 from mixbin.reporting.blocks import Drawing, Text
@@ -71,6 +71,29 @@ class Drawings:
 
         caption = "How the values of the target are spread over all candidate rows, and over those that were kept."
         return self._drawing(figure, caption, panels)
+
+    def quality(self, counts: Mapping[str, Sequence[int]]) -> Drawing:
+        """A histogram of the quality of labels from 0 to 1: all rows, and the doubtful ones among them."""
+        every, doubtful = counts["all"], counts["suspects"]
+        bins, figure = len(every), new_figure(NARROW, 2.6)
+        axes = figure.subplots()
+        edges = np.linspace(0, 1, bins + 1)
+        axes.bar(edges[:-1], every, 1 / bins, align="edge", color="#b8b8b8", edgecolor="#ffffff", label="all rows")
+        axes.bar(edges[:-1], doubtful, 1 / bins, align="edge", color="#d55e00", edgecolor="#ffffff", label="doubtful")
+        axes.set(xlim=(0, 1), xlabel="quality of the label", ylabel="rows")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False, loc="upper center")
+
+        def panels(figure: "Figure") -> list[Panel]:
+            values = (("all rows", every), ("doubtful", doubtful))
+            bars = {"edges": edges.tolist(), "names": [_span(edges[i], edges[i + 1]) for i in range(bins)]}
+            named = [{"name": name, "shares": [f"{x:,}" for x in of]} for name, of in values]
+            x = {"name": "quality", "range": [0.0, 1.0]}
+            return [{"kind": "bars", "box": box(figure.axes[0]), "x": x, **bars, "values": named}]
+
+        return self._drawing(
+            figure, "How many labels have which quality; below one half another class is the more likely.", panels
+        )
 
     def structures(self, maps: Sequence[StructureMap], caption: Text) -> Drawing:
         """A figure of which feature is in which group."""

@@ -127,7 +127,7 @@ def page(run: Run, parts: PageParts, columns: Mapping[str, Column], explained: S
             Section("How good is the answer?", [Points(evidence(run.result.certificate, run.result.status, parts.question))]),
             *parts.details(drawings),
             Section("How the search went", [drawings.path(run.result)]),
-            _origin(run.record, parts.settings),
+            origin_section(run.record, parts.settings),
         ]
 
     return Page(title=parts.title, subtitle=parts.answer, kind=parts.label, sections=sections, tiles=dict(parts.tiles))
@@ -151,7 +151,7 @@ def _methods(record: Record, columns: Mapping[str, Column], evaluations: str) ->
     return Grid(heads, rows, strong=len(rows) - 1)
 
 
-def _origin(record: Record, settings: Mapping[str, Text]) -> Section:
+def origin_section(record: Record, settings: Mapping[str, Text]) -> Section:
     """The command that repeats the run, its settings and the versions."""
     about = record.about
     blocks: list[Block] = []
@@ -160,9 +160,10 @@ def _origin(record: Record, settings: Mapping[str, Text]) -> Section:
             Prose(["The command that made this run; to make it again, give --out another folder:"]),
             Shell(about["command"]),
         ]
-    limit = record.identity["max_evaluations"]
+    # A fit has neither methods nor a limit of evaluations.
+    limit = record.identity.get("max_evaluations")
     common: dict[str, Text] = {
-        "method": str(record.identity["method"]),
+        "method": str(record.identity.get("method", "")),
         "seed": str(record.facts["seed"]),
         "at most": "" if limit is None else f"{limit:,} evaluations a method",
         "checksum of the data": str(record.identity["data"]),

@@ -7,12 +7,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mixbin.studies.options import Options
-    from mixbin.studies.study import Study
+    from mixbin.studies.options import CommonOptions
+    from mixbin.studies.study import StudyBase
 
 COMMANDS = {
     "distill": "mixbin.studies.distillation.options:DistillOptions",
     "groups": "mixbin.studies.groups.options:GroupsOptions",
+    "labels": "mixbin.studies.labels.options:LabelsOptions",
 }
 """The options of each command. Their modules load nothing heavy, so that help stays quick."""
 KINDS = {
@@ -20,17 +21,18 @@ KINDS = {
     "parquet": "mixbin.studies.distillation.parquet:ParquetRegression",
     "classification": "mixbin.studies.distillation.classification:Classification",
     "groups": "mixbin.studies.groups.study:Groups",
+    "labels": "mixbin.studies.labels.study:Labels",
 }
 """The study of each kind of run."""
 
 
-def options_of(command: str) -> "type[Options]":
+def options_of(command: str) -> "type[CommonOptions]":
     """The options of a command."""
-    options: type[Options] = _loaded(COMMANDS[command])
+    options: type[CommonOptions] = _loaded(COMMANDS[command])
     return options
 
 
-def study_of(kind: str) -> "type[Study[Any]] | None":
+def study_of(kind: str) -> "type[StudyBase[Any]] | None":
     """The study of a kind of run; None for a kind that this version does not know."""
     return _loaded(KINDS[kind]) if kind in KINDS else None
 

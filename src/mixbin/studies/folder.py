@@ -115,12 +115,13 @@ class RunFolder:
         result.save(self.checkpoint / f"{method}.npz")
         write_json(self.checkpoint / f"{method}.json", {"seconds": seconds})
 
-    def finish(self, record: Record, result: Result, texts: Mapping[str, str]) -> None:
+    def finish(self, record: Record, result: Result | None, texts: Mapping[str, str]) -> None:
         """Write everything that a finished run leaves, the record and the page last."""
         for name, text in texts.items():
             write_text(self.path / name, text)
-        write_text(self.path / "trace.csv", result.trace.to_frame().to_csv(index=False))
-        result.save(self.path / "result.npz")
+        if result is not None:
+            write_text(self.path / "trace.csv", result.trace.to_frame().to_csv(index=False))
+            result.save(self.path / "result.npz")
         record.write(self.path)
         # Made from the files in the folder, so that ``mixbin report`` later writes the same page.
         write_page(self.path)

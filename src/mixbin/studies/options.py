@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from mixbin.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from mixbin.studies.study import Study
+    from mixbin.studies.study import StudyBase
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Method(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class CommonOptions:
     """The options that every study has; a kind of study adds its own. None is an option that was not given."""
 
     command: ClassVar[str]
@@ -63,16 +63,11 @@ class Options:
     example: ClassVar[str]
 
     out: Path = covered("The folder for everything that the run leaves.", "DIR")  # noqa: RUF009
-    method: Method = option("penalize, top-k, simple or relax; all compares them.", "NAME", default=Method.PENALIZE)
     seed: int = option("Splits the data and starts the methods; the same seed gives the same numbers.", "N", default=0, least=0)
-    max_evaluations: int | None = option("How many models a method may train, at most.", "N", default=None)
-    validation_fraction: float | None = covered(
-        "The share of the rows split off for validation, 0.2 unless given.", "X", default=None
-    )
     resume: bool = covered("Go on with the run in the folder --out.", default=False, flags=("--resume",))
     as_json: bool = covered("Print one line of JSON instead of the table.", default=False, flags=("--json",))
 
-    def study(self) -> "Study[Any]":
+    def study(self) -> "StudyBase[Any]":
         """The study that these options ask for."""
         raise NotImplementedError
 
@@ -81,6 +76,17 @@ class Options:
         said = described(type(self))
         values = {field.name: getattr(self, field.name) for field in fields(self) if said[field.name].in_identity}
         return {name: str(value) if isinstance(value, Path | StrEnum) else value for name, value in values.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(CommonOptions):
+    """The further options of studies that minimise a problem by a method."""
+
+    method: Method = option("penalize, top-k, simple or relax; all compares them.", "NAME", default=Method.PENALIZE)
+    max_evaluations: int | None = option("How many models a method may train, at most.", "N", default=None)
+    validation_fraction: float | None = covered(
+        "The share of the rows split off for validation, 0.2 unless given.", "X", default=None
+    )
 
 
 def described(kind: type[Any]) -> dict[str, Option]:

@@ -4,18 +4,18 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
 
 from mixbin._origin import origin
 from mixbin.methods import relax_and_penalize, relax_and_round
-from mixbin.progress import Event, ProgressDisplay
+from mixbin.progress import Event, ProgressDisplay, spinner
 from mixbin.reporting.record import Line, Record
 from mixbin.result import Result, Status
 from mixbin.studies.folder import RunFolder
 from mixbin.studies.options import Method
-from mixbin.studies.study import Study
+from mixbin.studies.study import FitStudy, Study, StudyBase
 
 BASELINES: dict[str, Literal["simple", "top-k"] | None] = {"relax": None, "simple": "simple", "top-k": "top-k"}
 """The methods that relax and round, with how each of them rounds."""
@@ -36,42 +36,60 @@ class Finished(NamedTuple):
 
     record: Record
     runs: list[MethodRun]
-    """Empty if the run had ended before."""
-
-    @property
-    def before(self) -> bool:
-        """Whether nothing had to be computed."""
-        return not self.runs
+    """Empty if the run had ended before, or fits an estimator."""
+    before: bool
+    """Whether nothing had to be computed."""
 
 
-def run(study: Study[Any], command: str) -> Finished:
+def run(study: StudyBase[Any], command: str) -> Finished:
     """Run a study whose data are loaded, or go on with it; ``command`` is what a person types for the same run."""
     options = study.options
     folder = RunFolder(options.out, tuple(study.all_files()))
     identity = study.identity()
     record = folder.enter(identity, options.resume)
     if record is not None:
-        return Finished(record, [])
+        return Finished(record, [], True)
     said = study.prepare()
     if said and not options.as_json:
         print(said, file=sys.stderr)
-    runs = _run_methods(study, folder)
-    method, main, _ = runs[-1]
-    study.reject(method, main)
-    lines = [*study.references(main), *(_line(study, it) for it in runs)]
-    facts = study.facts(main)
+    runs, lines, facts, result, texts = _fitted(study) if isinstance(study, FitStudy) else _solved(study, folder)
+    certificate = None if result is None else result.certificate
     record = Record(
         kind=study.kind,
         facts=facts,
         lines=tuple(lines),
-        certificate=None if main.certificate is None else str(main.certificate),
+        certificate=None if certificate is None else str(certificate),
         files={name: str(options.out / name) for name in study.all_files()},
         identity=identity,
         asked=study.sentence(facts),
         about=origin(command, sum(line.seconds for line in lines)),
     )
-    folder.finish(record, main, study.texts(method, main, options.out))
-    return Finished(record, runs)
+    folder.finish(record, result, texts())
+    return Finished(record, runs, False)
+
+
+class _Found(NamedTuple):
+    """What a study has found; its files are made only once the record is known to be complete."""
+
+    runs: list[MethodRun]
+    lines: list[Line]
+    facts: dict[str, Any]
+    result: Result | None
+    texts: Callable[[], dict[str, str]]
+
+
+def _fitted(study: FitStudy[Any]) -> _Found:
+    with spinner("Fitting ...", quiet=study.options.as_json):
+        lines = study.fit()
+    return _Found([], lines, study.facts(), None, study.texts)
+
+
+def _solved(study: Any, folder: RunFolder) -> _Found:
+    runs = _run_methods(study, folder)
+    method, main, _ = runs[-1]
+    study.reject(method, main)
+    lines = [*study.references(main), *(_line(study, it) for it in runs)]
+    return _Found(runs, lines, study.facts(main), main, lambda: study.texts(method, main, study.options.out))
 
 
 def _line(study: Study[Any], run: MethodRun) -> Line:

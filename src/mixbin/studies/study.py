@@ -1,8 +1,8 @@
 """The contract of a study: one kind of decision as a command, from its options to its page.
 
-A study says how to load its data, what the problem is, how to measure an answer, which files to leave and how to put all of that
-into words. The runner (see ``runner``) does the rest, the same for all kinds: folder, identity, resume, methods, Ctrl-C, record,
-page.
+A study says how to load its data, what is minimised or fitted, how to measure an answer, which files to leave and how to put all
+of that into words. The runner (see ``runner``) does the rest, the same for all kinds: folder, identity, resume, methods, Ctrl-C,
+record, page.
 """
 
 from abc import ABC, abstractmethod
@@ -21,8 +21,9 @@ from mixbin.reporting.blocks import Page
 from mixbin.reporting.record import Line, Record
 from mixbin.reporting.runs import Column, PageParts, Run, page
 from mixbin.result import Result
-from mixbin.studies.options import Options
+from mixbin.studies.options import CommonOptions, Options
 
+C = TypeVar("C", bound=CommonOptions)
 O = TypeVar("O", bound=Options)  # noqa: E741
 
 COMMON_FILES = {
@@ -42,21 +43,19 @@ class Table(NamedTuple):
     rows: list[list[str]]
 
 
-class Study(ABC, Generic[O]):
-    """One kind of decision. ``load`` sets ``problem``; everything below "words" only sees the record of a finished run."""
+class StudyBase(ABC, Generic[C]):
+    """One kind of decision as a command. Everything below "words" only sees the record of a finished run."""
 
     kind: ClassVar[str]
     files: ClassVar[Mapping[str, str]]
     """Its own files, each with what is in it."""
-    answer: ClassVar[str]
-    """What the certificate is about, such as "the rows that {} keeps"; the name of the method goes into the braces."""
     measured: ClassVar[str]
     """What the numbers of the comparison are, in a sentence."""
-    settings: ClassVar[Mapping[str, Any]] = {}
-    """Further keywords of relax_and_penalize."""
-    problem: Problem
+    answer: ClassVar[str] = ""
+    """What the certificate is about, such as "the rows that {} keeps"; the name of the method goes into the braces. Empty for
+    studies whose answer has no certificate."""
 
-    def __init__(self, options: O) -> None:
+    def __init__(self, options: C) -> None:
         self.options = options
 
     # What a run computes.
@@ -66,14 +65,9 @@ class Study(ABC, Generic[O]):
         """Whatever the run needs while it lasts, such as workers."""
         yield
 
+    @abstractmethod
     def check(self) -> None:
         """Refuse options before any file is read."""
-        options = self.options
-        if options.max_evaluations is not None:
-            check.whole("--max-evaluations", options.max_evaluations, low=2, remedy="one for the start and one for the answer")
-        if options.validation_fraction is not None:
-            share: dict[str, Any] = {"low": 0, "high": 1, "open_low": True, "open_high": True}
-            check.real("--validation-fraction", options.validation_fraction, **share, remedy="write a share such as 0.2")
 
     @property
     @abstractmethod
@@ -82,7 +76,7 @@ class Study(ABC, Generic[O]):
 
     @abstractmethod
     def load(self) -> None:
-        """Read the data and set ``problem``."""
+        """Read the data."""
 
     @abstractmethod
     def contents(self) -> dict[str, Any]:
@@ -95,6 +89,71 @@ class Study(ABC, Generic[O]):
     def prepare(self) -> str | None:
         """What to do before the methods run, and what to print on stderr about it, if anything."""
         return None
+
+    # Words, made from the record alone.
+
+    @classmethod
+    def all_files(cls) -> dict[str, str]:
+        """Every file of a finished run with what is in it, the page first."""
+        return {"report.html": "all of this as a page, for a browser", **cls.files, "methods.json": COMMON_FILES["methods.json"]}
+
+    @classmethod
+    @abstractmethod
+    def sentence(cls, facts: Mapping[str, Any]) -> str:
+        """The task in a sentence."""
+
+    @classmethod
+    @abstractmethod
+    def columns(cls) -> Mapping[str, Column]:
+        """The numbers of the comparison, in their order; ``evaluations`` and ``seconds`` are there anyway."""
+
+    @classmethod
+    def explained(cls, record: Record) -> list[str]:
+        """How to read the comparison, in sentences: what is measured, and how the methods were compared."""
+        return [cls.measured, *([FAIR] if record.n_methods > 1 else [])]
+
+    @classmethod
+    def more(cls, record: Record) -> Iterator[str | Table]:
+        """Further tables and texts for the terminal."""
+        yield from ()
+
+    @classmethod
+    @abstractmethod
+    def page(cls, run: Run) -> Page:
+        """The page of a finished run."""
+
+
+class FitStudy(StudyBase[C]):
+    """A study that fits an estimator: its answer comes from one fit, which keeps no checkpoint."""
+
+    @abstractmethod
+    def fit(self) -> list[Line]:
+        """Fit, and return the lines of the comparison; the last one is the answer."""
+
+    @abstractmethod
+    def facts(self) -> dict[str, Any]:
+        """What the record says about data, question and answer; JSON values."""
+
+    @abstractmethod
+    def texts(self) -> dict[str, str]:
+        """The contents of its own files, by name."""
+
+
+class Study(StudyBase[O]):
+    """A study that minimises a problem. ``load`` sets ``problem``."""
+
+    settings: ClassVar[Mapping[str, Any]] = {}
+    """Further keywords of relax_and_penalize."""
+    problem: Problem
+
+    def check(self) -> None:
+        """Refuse options before any file is read."""
+        options = self.options
+        if options.max_evaluations is not None:
+            check.whole("--max-evaluations", options.max_evaluations, low=2, remedy="one for the start and one for the answer")
+        if options.validation_fraction is not None:
+            share: dict[str, Any] = {"low": 0, "high": 1, "open_low": True, "open_high": True}
+            check.real("--validation-fraction", options.validation_fraction, **share, remedy="write a share such as 0.2")
 
     def progress(self) -> str:
         """A few words that the progress display adds to its line."""
@@ -123,32 +182,12 @@ class Study(ABC, Generic[O]):
     def texts(self, method: str, main: Result, out: Path) -> dict[str, str]:
         """The contents of its own files, by name; files that are no text are written into ``out`` here."""
 
-    # Words, made from the record alone.
+    # Words.
 
     @classmethod
     def all_files(cls) -> dict[str, str]:
-        """Every file of a finished run with what is in it, the page first."""
+        """Also the path of the search."""
         return {"report.html": "all of this as a page, for a browser", **cls.files, **COMMON_FILES}
-
-    @classmethod
-    @abstractmethod
-    def sentence(cls, facts: Mapping[str, Any]) -> str:
-        """The task in a sentence."""
-
-    @classmethod
-    @abstractmethod
-    def columns(cls) -> Mapping[str, Column]:
-        """The numbers of the comparison, in their order; ``evaluations`` and ``seconds`` are there anyway."""
-
-    @classmethod
-    def explained(cls, record: Record) -> list[str]:
-        """How to read the comparison, in sentences: what is measured, and how the methods were compared."""
-        return [cls.measured, *([FAIR] if record.n_methods > 1 else [])]
-
-    @classmethod
-    def more(cls, record: Record) -> Iterator[str | Table]:
-        """Further tables and texts for the terminal."""
-        yield from ()
 
     @classmethod
     def explained_on_page(cls, record: Record) -> list[str]:

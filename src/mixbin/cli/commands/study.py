@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from mixbin.cli.typed import command_line
-from mixbin.studies.options import Options
+from mixbin.studies.options import CommonOptions
 
 EXIT_INTERRUPTED = 130
 
@@ -24,7 +24,7 @@ def resumable() -> Iterator[None]:
         raise typer.Exit(EXIT_INTERRUPTED) from None
 
 
-def run(options: Options) -> None:
+def run(options: CommonOptions) -> None:
     """Load the data, run the study, and print its record as a table or as one line of JSON."""
     with resumable():
         study = options.study()
@@ -39,7 +39,7 @@ def run(options: Options) -> None:
     _tell(options, type(study), done)
 
 
-def _tell(options: Options, study: Any, done: Any) -> None:
+def _tell(options: CommonOptions, study: Any, done: Any) -> None:
     """Print the whole record. If it comes from a file that somebody has damaged, print nothing of it and raise an error."""
     from rich.errors import ConsoleError
 

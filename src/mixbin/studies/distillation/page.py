@@ -102,13 +102,7 @@ def _rows(run: Run) -> Listing:
     """The selected rows, as many as a page can hold."""
     folder = run.folder / "selected"
     columns, first = parquet_rows(folder, MOST_ROWS) if folder.is_dir() else run.table("selected.csv", MOST_ROWS)
-    size, kept = 0, 0
-    for row in first:
-        size += sum(map(len, row)) + 3 * len(row)
-        if size > MOST_LETTERS and kept:
-            break
-        kept += 1
-    shown, total = first[:kept], run.record.main.numbers["rows"]
+    shown, total = that_fit(first), run.record.main.numbers["rows"]
     if len(shown) == total:
         return Listing(columns, shown, "selected.csv", "rows", note="Numbers of rows count from 0, as in the training file.")
     if folder.is_dir():
@@ -125,6 +119,17 @@ def _rows(run: Run) -> Listing:
     return Listing(
         columns, shown, "selected-rows.csv", "rows", download=download, note=note, label=f"Numbers of all {total:,} rows as CSV"
     )
+
+
+def that_fit(rows: list[list[str]]) -> list[list[str]]:
+    """The first rows, as many as a page can hold; one at least."""
+    size, kept = 0, 0
+    for row in rows:
+        size += sum(map(len, row)) + 3 * len(row)
+        if size > MOST_LETTERS and kept:
+            break
+        kept += 1
+    return rows[:kept]
 
 
 def parquet_rows(folder: Path, most: int) -> tuple[list[str], list[list[str]]]:

@@ -1,0 +1,1 @@
+"""Which labels are wrong: the parts of ``LabelCleaner``, one idea each."""
