@@ -4,8 +4,8 @@
 
 Reads gka.tar.gz and qkp.tar.gz from ../shared/data/binary, and skips what is not there. Each instance is solved as a
 FunctionProblem, which knows value and gradient alone, and as a QuadraticProblem. Prints how often the best known value is found,
-the gap, and the seconds of one core. If dwave-samplers is installed, its simulated annealing and tabu search solve the QUBO in the
-same run. --random adds QUBO like Beasley's (n = 250, density 10 %), where the gap is to the best value of all solvers.
+the gap, and the seconds of one core. If dwave-samplers is installed, its simulated annealing and tabu search solve the QUBO in
+the same run. --random adds QUBO like Beasley's (n = 250, density 10 %), where the gap is to the best value of all solvers.
 """
 
 import os

@@ -29,7 +29,7 @@ class Status(StrEnum):
     """How the run ended, and what kind of answer it gives."""
 
     BINARY = "BINARY"
-    """The penalty made theta binary; the answer is feasible."""
+    """The penalty made theta binary, or a search among binary points found it; the answer is feasible."""
     REPAIRED = "REPAIRED"
     """theta was rounded: the answer is the feasible binary point nearest to where the relaxed variables ended."""
     RELAXED = "RELAXED"

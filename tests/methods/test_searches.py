@@ -189,6 +189,21 @@ def test_a_proposal_outside_the_set_is_refused(proposal, text):
         mb.relax_and_penalize(Proposing(proposal), seed=0)
 
 
+@pytest.mark.parametrize("make", [readme_example, walking])
+def test_a_point_without_a_value_does_not_cost_the_answer(make):
+    """The path never meets the entry that breaks the function; random points do."""
+    whole = make()
+    path = mb.relax_and_penalize(whole, seed=0, starts=1)
+    broken = int(np.flatnonzero(~path.theta)[-1])
+
+    def function(theta):
+        value, grad = whole.function(theta)
+        return (np.nan if set(np.unique(theta)) <= {0.0, 1.0} and theta[broken] == 1 and theta[0] == 1 else value), grad
+
+    result = mb.relax_and_penalize(mb.FunctionProblem(function, whole.theta_set), seed=0)
+    assert result.value <= path.value
+
+
 def test_a_planted_hypercube():
     problem, star = planted("hypercube", 12)
     assert np.array_equal(mb.relax_and_penalize(problem, seed=0).theta, star)

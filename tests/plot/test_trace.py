@@ -13,13 +13,13 @@ from mixbin.errors import InvalidInput
 from mixbin.plot import distance, distance_curve, trace, trace_curves
 from mixbin.plot.curves import number, thin, tick_label
 from mixbin.plot.figure import new_figure, svg_text
-from tests.instances import finite_sum, quadratic
+from tests.instances import finite_sum, quadratic, readme_example
 from tests.plot.texts import assert_readable, words
 
 
 @pytest.fixture(scope="module")
 def penalised() -> mb.Result:
-    return mb.relax_and_penalize(quadratic(mb.Budget(20, 6), 0, n_lam=1), seed=0, starts=3)
+    return mb.relax_and_penalize(quadratic(mb.Budget(20, 6), 0, n_lam=1), seed=0, starts=3, search="path")
 
 
 @pytest.fixture(scope="module")
@@ -358,3 +358,10 @@ def test_matplotlib_waits_until_something_is_drawn_and_pyplot_for_ever():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.split() == ["False", "False"], done.stderr
+
+
+def test_the_winner_may_be_a_search_after_the_path():
+    result = mb.relax_and_penalize(readme_example(), seed=0)
+    assert trace_curves(result).start > 0
+    assert trace_curves(result).G[-1] == pytest.approx(result.value)
+    assert_readable(trace(result))

@@ -84,8 +84,8 @@ class Journal:
             return at.polish.value
         if at.phase == "learn" and at.curvature is not None:
             return at.curvature.value
-        if at.phase == "search" and at.best is not None:
-            return at.best.value if at.walk is None else at.walk.value
+        if at.phase == "search" and at.walk is not None:
+            return at.walk.value
         return None
 
     def _notify(self, at: Progress, theta: Floats, lam: Floats, value: float, kind: str) -> None:

@@ -108,8 +108,8 @@ def relax_and_penalize(
     Returns
     -------
     Result
-        The status is BINARY if the penalty made theta binary, REPAIRED if a limit ended the run before that, and STOPPED if a
-        callback did.
+        The status is BINARY if the penalty made theta binary or a search among binary points found it, REPAIRED if a limit ended
+        the run before that, and STOPPED if a callback did.
     """
     checked = CheckedProblem(problem)
     settings = check_settings(

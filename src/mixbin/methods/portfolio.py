@@ -19,8 +19,8 @@ from mixbin.sets import BinarySet
 Bools = NDArray[np.bool_]
 
 ENOUGH_FINDS, SHARE_OF_STARTS = 16, 2
-"""The searches end when ENOUGH_FINDS of them, not counting those that began near the best answer, have found the best value. If they
-evaluate G all the way, ``starts`` / SHARE_OF_STARTS are enough."""
+"""The searches end when ENOUGH_FINDS of them, not counting those that began near the best answer, have found the best value. If
+they evaluate G all the way, ``starts`` / SHARE_OF_STARTS are enough."""
 FRUITLESS = 40
 """The searches end when this many in a row have found nothing better."""
 MOST_SEARCHES = 1_000

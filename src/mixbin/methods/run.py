@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mixbin.certificate import Certificate, bound_below, proven_gap, without_rounding
 from mixbin.checkpoint import Checkpoint
-from mixbin.errors import GradientWarning, InvalidInput
+from mixbin.errors import DivergedError, GradientWarning, InvalidInput
 from mixbin.gradient_check import first_point_fault
 from mixbin.methods.curvature import Curvature
 from mixbin.methods.journal import Journal
@@ -119,6 +119,10 @@ class Run:
                     if self.journal.stopped and not cut and self.at.phase not in ("begin", "cold"):
                         raise OutOfEvaluations
                     phases[self.at.phase]()
+                except DivergedError:
+                    if not self.at.origin:
+                        raise
+                    self.searches.give_up(self.at)
                 except OutOfEvaluations:
                     # The checkpoint keeps the state before the cut, so that a later call with more time can go on from there.
                     cut = cut or self.journal.stopped or self._out_of_time()

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixbin.methods.curvature import LARGEST_LEARNT, MOST_OF_BUDGET, begin_learning, is_exact, learn, with_all_entries
-from mixbin.methods.journal import Journal
+from mixbin.methods.journal import Journal, log
 from mixbin.methods.portfolio import beginning, count_answer, digest, goes_on
 from mixbin.methods.quadratic_search import quadratic_search
 from mixbin.methods.settings import Settings
@@ -122,14 +122,13 @@ class Searches:
             self._count(at, theta, found.value)
             return
         expected = at.curvature.model().at(found.theta)
-        begun = begin_walk(self.objective, theta, at.state.lam)
+        at.walk = begin_walk(self.objective, theta, at.state.lam)
         at.inner += 1
-        if is_exact(at.curvature, expected, begun.value, begun.grad):
-            self.journal.row(at, theta.astype(np.float64), at.state.lam)
-            self._end(at, theta, begun.value)
+        self.journal.row(at, theta.astype(np.float64), at.state.lam)
+        if is_exact(at.curvature, expected, at.walk.value, at.walk.grad):
+            self._end(at, theta, at.walk.value)
         else:
-            at.curvature, at.walk = replace(at.curvature, exact=False), begun
-            self.journal.row(at, theta.astype(np.float64), at.state.lam)
+            at.curvature = replace(at.curvature, exact=False)
 
     def _walk(self, at: Progress) -> None:
         """Begin a walk, or make one step of it."""
@@ -156,6 +155,15 @@ class Searches:
         count_answer(at, theta, value)
         at.start += 1
         at.walk = at.state = at.answer = None
+        at.phase = "next"
+
+    def give_up(self, at: Progress) -> None:
+        """G cannot be computed where the search came by. There is an answer already, so leave this search and begin the next."""
+        if at.phase == "learn" and at.curvature is not None:
+            at.curvature = replace(at.curvature, learnt=at.curvature.off.size, exact=False)
+        log.warning("search %d from %s ended at a point where G cannot be computed", at.start, at.origin)
+        at.searches, at.fruitless, at.start = at.searches + 1, at.fruitless + 1, at.start + 1
+        at.walk = at.state = at.answer = at.polish = None
         at.phase = "next"
 
     def cut_short(self, at: Progress) -> None:

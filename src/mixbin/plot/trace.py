@@ -109,6 +109,8 @@ def _winner(result: Result | Trace, starts: Floats, G: Floats, phase: NDArray[np
         return int(numbers[np.argmin(relaxed_gaps)])
     # Several starts often end in the same point, up to rounding; the relaxed values tell them apart.
     equal = gaps <= gaps.min() + 1e-9 * abs(result.value)
+    if not np.isfinite(relaxed_gaps[equal]).any():  # a search after the path, which has no relaxed stage of its own
+        return int(numbers[np.argmin(gaps)])
     return int(numbers[np.argmin(np.where(equal, relaxed_gaps, np.inf))])
 
 
