@@ -4,7 +4,7 @@ The workers write the selected rows, as Parquet part files with all columns and 
 """
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
@@ -38,6 +38,7 @@ class ParquetRegression(RidgeStudy):
 
     kind = "parquet"
     needs_workers = True
+    folder_type: ClassVar[type[ParquetFolder]] = FolderOfCommand
     folder: ParquetFolder
     files: ClassVar = {
         "selected": "Parquet files of the selected rows, with the file and the number each has there",
@@ -86,9 +87,9 @@ class ParquetRegression(RidgeStudy):
     def load(self) -> None:
         """The folders as Dask arrays, with a validation part split off where none is given; one pass looks at everything."""
         options = self.options
-        self.folder = FolderOfCommand(options.train, options.target, options.ignore)
+        self.folder = self.folder_type(options.train, options.target, options.ignore)
         self.features, self.target = self.folder.features, self.folder.target
-        self.rows, train = np.arange(len(self.folder)), (self.folder.X, self.folder.y)
+        self.rows, train = np.arange(len(self.folder)), self.tables([self.folder])
         validation: tuple[Any, ...] = ()
         if options.validation:
             validation = self._arrays(options.validation)
@@ -98,7 +99,7 @@ class ParquetRegression(RidgeStudy):
             self.rows, _ = split(len(self.folder), options.validation_fraction, options.seed, "TRAIN", "give --validation")
             candidate = np.zeros(len(self.folder), dtype=bool)
             candidate[self.rows] = True
-            validation, train = ((rows_where(train[0], mask), rows_where(train[1], mask)) for mask in (~candidate, candidate))
+            validation, train = ((self.kept(train[0], mask), self.kept(train[1], mask)) for mask in (~candidate, candidate))
         self.validation_rows = len(validation[1]) if validation else 0
         try:
             self.problem = self.problem_of(*train, *validation)
@@ -114,10 +115,19 @@ class ParquetRegression(RidgeStudy):
 
     def _arrays(self, paths: list[Path]) -> tuple[Any, Any]:
         """X and y of several files or folders, one after the other."""
+        return self.tables([self.folder_type(path, like=self.folder) for path in paths])
+
+    def tables(self, folders: Sequence[Any]) -> tuple[Any, Any]:
+        """X and y of several folders, one after the other, as Dask arrays."""
         import dask.array as da
 
-        folders = [FolderOfCommand(path, like=self.folder) for path in paths]
+        if len(folders) == 1 and folders[0] is self.folder:
+            return self.folder.X, self.folder.y
         return da.concatenate([it.X.in_parts for it in folders]), da.concatenate([it.y for it in folders])
+
+    def kept(self, table: Any, mask: NDArray[np.bool_]) -> Any:
+        """The rows at which ``mask`` is True."""
+        return rows_where(table, mask)
 
     def digests(self) -> dict[str, str | None]:
         """Neither the number of workers nor their place is part of it."""

@@ -3,14 +3,13 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mixbin.data.parquet import parquet_files
 from mixbin.data.parquet_table import FolderInMemory
-from mixbin.data.tables import split
-from mixbin.data.training_and_validation import block_summary
-from mixbin.problems import RidgeDistillation
 from mixbin.studies.distillation.parquet import ParquetRegression
 
 SMALL_BYTES = 10**8
@@ -46,35 +45,18 @@ class Folder(FolderInMemory):
 class SmallFolderRegression(ParquetRegression):
     """The same study, record and files as for a folder on workers; the rows are in this process."""
 
-    needs_workers = False
+    needs_workers, folder_type = False, Folder
 
     @contextmanager
     def resources(self) -> Iterator[None]:
         """No workers."""
         yield
 
-    def load(self) -> None:
-        """All tables as arrays, with a validation part split off where none is given."""
-        options = self.options
-        self.folder = folder = Folder(options.train, options.target, options.ignore)
-        self.features, self.target = folder.features, folder.target
-        X, y = folder.numbers()
-        self.rows = np.arange(len(y))
-        if options.validation:
-            X_val, y_val = self._read(options.validation)
-        else:
-            self.rows, held = split(len(y), options.validation_fraction, options.seed, "TRAIN", "give --validation")
-            X, y, X_val, y_val = X[self.rows], y[self.rows], X[held], y[held]
-        self.validation_rows = len(y_val)
-        budget = self.budget
-        assert budget is not None
-        self.problem = RidgeDistillation(X, y, X_val, y_val, budget=budget, alpha=options.alpha)
-        self.test_rows = None
-        if options.test:
-            held_out = self._read(options.test)
-            self.test_rows = block_summary(*held_out, np.zeros(len(self.features) + 1), ("--test", "its target"))
-
-    def _read(self, paths: Sequence[Path]) -> tuple[np.ndarray, np.ndarray]:
-        """X and y of several files or folders, one after the other."""
-        parts = [Folder(path, like=self.folder).numbers() for path in paths]
+    def tables(self, folders: Sequence[Any]) -> tuple[Any, Any]:
+        """X and y of several folders, one after the other, as arrays."""
+        parts = [folder.numbers() for folder in folders]
         return np.concatenate([X for X, _ in parts]), np.concatenate([y for _, y in parts])
+
+    def kept(self, table: Any, mask: NDArray[np.bool_]) -> Any:
+        """The rows at which ``mask`` is True."""
+        return table[mask]
