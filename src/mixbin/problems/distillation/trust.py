@@ -16,7 +16,7 @@ NO_INTEREST = 1e-3
 """An answer that is provably this near to the best one, as a share of its value, need not be better."""
 SMALL_WORK, HELD = 2_000_000, 1e-9
 """With at most this many rows times squared features, several random selections are searched. The first eps holds each of them in
-place, so that it goes straight to exchanges of rows: unlike a path of gradient steps these do not amplify rounding, so other units
+place, so that it goes straight to exchanges of rows. Unlike a path of gradient steps these do not amplify rounding: other units
 of the columns lead to the same rows or to as good ones."""
 AT_BOUND = 1e-6
 """An alpha whose logarithm is this near to that of a bound counts as being there."""
