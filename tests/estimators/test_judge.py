@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge, RidgeCV
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
@@ -134,6 +133,7 @@ class TestValidationRowsJudge:
         model = mb.DistillationRegressor(budget=20, random_state=0, judge="validation", max_evaluations=60).fit(X, y)
         assert len(model.result_.theta) == 320
 
+    @pytest.mark.filterwarnings("ignore:alpha ended")
     def test_the_prior_pulls(self):
         X, y = make_table()
         prior = np.array([5.0, 0.0, 0.0, 1.0])
@@ -164,7 +164,7 @@ class TestWarnings:
     def test_alpha_at_a_bound(self):
         X, y = make_table()
         model = mb.DistillationRegressor(budget=50, alpha=(1e2, 1e3), random_state=0, max_evaluations=60)
-        with pytest.warns(ConvergenceWarning, match="alpha ended at the lower bound 100 of its range"):
+        with pytest.warns(mb.ConvergenceWarning, match="alpha ended at the lower bound 100 of its range"):
             model.fit(X, y)
         assert model.alpha_ == pytest.approx(1e2)
 

@@ -730,6 +730,7 @@ def fitted(call, *args, about=(), **keywords):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataConversionWarning)
             warnings.filterwarnings("ignore", message=".*feature names")
+            warnings.filterwarnings("ignore", message=".*(validation rows for|rows that were not kept)")
             return call(*args, **keywords)
 
     return tried(inner, about=(*about, *odd.names_of(call)))
@@ -757,6 +758,10 @@ ABOUT_ESTIMATOR = (
     "value",
     "lam_bounds",
     "method",
+    "judge",
+    "standardize",
+    "outer_alpha",
+    "gap_tol",
 )
 
 
@@ -776,7 +781,13 @@ def limited(keywords):
 @fuzz("regressor")
 @given(st.data())
 def test_distillation_regressor(data):
-    keywords = data.draw(odd.few_odd(ESTIMATOR | {"budget": BUDGETS}, most=1))
+    judge = {
+        "judge": st.sampled_from(["auto", "full", "validation"]),
+        "standardize": st.booleans(),
+        "outer_alpha": st.sampled_from(["cv", 0, 1e-3, 1e9]),
+        "gap_tol": st.sampled_from([0, 1e-3, 10.0]),
+    }
+    keywords = data.draw(odd.few_odd(ESTIMATOR | {"budget": BUDGETS} | judge, most=1))
     keywords.setdefault("budget", 3)
     model = mb.DistillationRegressor(**limited(keywords))
     with pytest.raises(NotFittedError):

@@ -10,13 +10,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mixbin import _validate as check
 from mixbin._validate import Floats
 from mixbin.data.kinds import is_dask
-from mixbin.errors import InvalidInput
+from mixbin.errors import ConvergenceWarning, InvalidInput
 from mixbin.estimators._common import (
     Candidates,
     check_both,

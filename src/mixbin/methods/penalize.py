@@ -91,7 +91,7 @@ def relax_and_penalize(
         theta has at most 2,000 entries, and 200 if it has more.
     gap_tol : float
         If the problem has a lower bound, polish ends as soon as the bound proves that no answer is better by this share of the
-        value, such as 0.01. With 0, polish goes on until no single move improves the answer.
+        value, such as 0.01, and there are no further starts. With 0, polish goes on until no single move improves the answer.
     seed : int or Generator, optional
         The same whole number gives the same result to the bit.
     callbacks : sequence of functions

@@ -465,7 +465,14 @@ class Run:
         elif has_further_searches(settings):
             at.phase = "next"
         else:
-            at.phase = "begin" if at.start < settings.starts else "done"
+            at.phase = "begin" if at.start < settings.starts and not self._is_enough() else "done"
+
+    def _is_enough(self) -> bool:
+        """Whether the lower bound proves that further starts cannot find an answer that is better by ``gap_tol``."""
+        best = self.at.best
+        if not self.settings.gap_tol or best is None or best.grad is None:
+            return False
+        return proven_gap(bound_below(self.at.lower_bound, best.value), best.value) < self.settings.gap_tol
 
     def _why_polish_ended(self, polish: PolishState | None) -> str:
         """The end of the message: why polish ended, if ``gap_tol`` was the reason; otherwise empty."""

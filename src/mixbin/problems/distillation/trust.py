@@ -14,6 +14,10 @@ LARGEST_RATIO = 1.2
 """A higher ``unkept_ratio`` flagged 97 % of the bad answers of a study and 6 % of the good ones."""
 NO_INTEREST = 1e-3
 """An answer that is provably this near to the best one, as a share of its value, need not be better."""
+SMALL_WORK, HELD = 2_000_000, 1e-9
+"""With at most this many rows times squared features, several random selections are searched. The first eps holds each of them in
+place, so that it goes straight to exchanges of rows. Unlike a path of gradient steps these do not amplify rounding: other units
+of the columns lead to the same rows or to as good ones."""
 AT_BOUND = 1e-6
 """An alpha whose logarithm is this near to that of a bound counts as being there."""
 
@@ -99,6 +103,8 @@ def first_point(problem: RidgeDistillation, seed: int) -> dict[str, Any]:
     theta = np.zeros(m)
     theta[np.random.default_rng(seed).choice(m, k, replace=False)] = 1.0
     settings: dict[str, Any] = {"theta0": theta, "relax_first": False, "starts": 1}
+    if m * problem.n_features**2 <= SMALL_WORK:
+        settings |= {"starts": 8, "epsilon0": HELD}
     if not isinstance(problem.alpha, float) and problem.outer_alpha:
         settings["lam0"] = np.clip(problem.outer_alpha * k / m, *problem.alpha)
     return settings
