@@ -114,7 +114,7 @@ def rivals_of(k):
         return model.coef_, model.intercept_
 
     def tuned_lasso(X, y):
-        model = LassoCV(cv=5, n_alphas=50, max_iter=5000).fit(X, y)
+        model = LassoCV(cv=5, alphas=50, max_iter=5000).fit(X, y)
         return model.coef_, model.intercept_
 
     out = {"mixbin": ours, "OMP": omp, "lasso path": lasso_path, "LassoCV (any number)": tuned_lasso}
@@ -196,7 +196,7 @@ def hard(seeds, loss="squared", n=150, p=500):
             y = (y > np.median(y)).astype(float) if loss == "logistic" else y
             problem = mb.BestSubset(X, y, 10, 0.01 * n, loss)
             relaxed = problem.relaxed.theta
-            kicks = 20 if loss == "squared" else 4
+            kicks = 60 if loss == "squared" else 4
             search = problem.search()
             found, took = timed(lambda s=search, r=relaxed, m=kicks: s.run(np.random.default_rng(0), r, m).value)
             random, lowest, rng = problem.search(), np.inf, np.random.default_rng(1)
@@ -204,7 +204,7 @@ def hard(seeds, loss="squared", n=150, p=500):
                 lowest = min(lowest, random.descend(problem.choices.random(rng)).value)
             longer = problem.search()
             again = 2 if loss == "squared" else 1
-            known = min(longer.run(np.random.default_rng(s), relaxed, 5 * kicks).value for s in range(10, 10 + again))
+            known = min(longer.run(np.random.default_rng(s), relaxed, 2 * kicks).value for s in range(10, 10 + again))
             best = min(found, lowest, known)
             excess.append(found / best - 1)
             other.append(lowest / best - 1)
@@ -342,7 +342,7 @@ def main():
         seeds = range(options.seeds or (20 if name == "tiny" else 10))
         table = PARTS[name](seeds)
         kept = json.loads(options.out.read_text()) if options.out.exists() else {}
-        options.out.write_text(json.dumps(kept | {name: table}, indent=1) + "\n")
+        options.out.write_text(json.dumps(kept | {name: table}, indent=1, default=float) + "\n")
 
 
 if __name__ == "__main__":

@@ -24,8 +24,8 @@ from mixbin.problems.best_subset.problem import LOSSES, BestSubset
 from mixbin.problems.best_subset.proof import Proof, prove_best_subset
 from mixbin.sets import GroupBudget
 
-KICKS = {"squared": 20, "logistic": 4}
-"""Changes of the best answer that the final search tries without success before it ends."""
+KICKS = {"squared": 60, "logistic": 4}
+"""How many further starts in a row must lead to nothing better before the final search ends. Logistic ones take longer."""
 
 
 def _is_logistic(estimator: "FeatureSelector") -> bool:

@@ -1,8 +1,8 @@
 """Search for a good subset: greedy additions, exact swaps, and starts that differ.
 
 G relaxes to one point from everywhere because it is convex, so the relaxation is one start among several: greedy choices under
-several ridge weights, what is left when the union of all answers so far is thinned out, and the best answer with some of its
-features replaced by others.
+several ridge weights, what is left when the union of all answers so far is thinned out, the best answer with some of its features
+replaced by others, and random features with greedy additions.
 """
 
 from typing import NamedTuple
@@ -16,6 +16,9 @@ from mixbin.problems.best_subset.fit import Loss
 
 GREEDY_GAMMAS = (1.0, 10.0, 100.0)
 """Greedy starts use these multiples of gamma: a larger ridge weight prefers features that are correlated with many others."""
+KICKS = 60
+"""A search ends when this many further starts in a row lead to nothing better. On 50 hard designs (150 rows, 500 columns with
+correlation 0.9), 60 always found the best value known and 32 missed it twice."""
 TRIED = 24
 """If the table of swaps is not exact, this many of its best entries are trained in every step."""
 MOST_SWAPS = 1000
@@ -126,6 +129,11 @@ class Search:
         kept = np.delete(support, out)
         return self.greedy(kept, without=support[out])
 
+    def half_random(self, rng: np.random.Generator) -> Indices:
+        """Some features at random, and greedy additions to them: more different from the best answer than a kick."""
+        drawn = rng.permutation(self.choices.random(rng))
+        return self.greedy(np.sort(drawn[: drawn.size // 2]))
+
     def starts(self, relaxed: Floats | None) -> list[Indices]:
         """Starts that differ: greedy under several ridge weights, and the features that a relaxed theta favours."""
         empty = np.empty(0, dtype=np.intp)
@@ -133,11 +141,11 @@ class Search:
         return found if relaxed is None else [*found, self.choices.best(relaxed)]
 
     def run(
-        self, rng: np.random.Generator, relaxed: Floats | None = None, kicks: int = 20, first: Indices | None = None
+        self, rng: np.random.Generator, relaxed: Floats | None = None, kicks: int = KICKS, first: Indices | None = None
     ) -> Found:
-        """The best subset found by swaps from all starts and from ``kicks`` changes of the best answer.
+        """The best subset found by swaps from all starts, and then from changes of the best answer and half random subsets.
 
-        The kicks begin anew whenever one of them leads to a better answer.
+        It ends when ``kicks`` of these in a row lead to nothing better.
         """
         seen: dict[bytes, Found] = {}
         starts = self.starts(relaxed) if first is None else [first]
@@ -148,7 +156,7 @@ class Search:
             return best
         failed = 0
         while failed < kicks:
-            start = self.choices.random(rng) if failed % 4 == 3 else self.kicked(best.support, rng)
+            start = self.half_random(rng) if failed % 2 else self.kicked(best.support, rng)
             self._note(seen, self.descend(start))
             if self.choices.groups is None and failed % 4 == 0:
                 self._note(seen, self.descend(self._union(seen)))
