@@ -33,8 +33,8 @@ every single row that polish tries costs a training run."""
 
 
 PATH_TOL = 1e-3
-"""How exactly models on the way are trained; the model of the answer is trained to 1e-9 (benchmarks/classifier_rows.py compares the
-answers and the time)."""
+"""How exactly models on the way are trained; the model of the answer is trained to 1e-9 (benchmarks/classifier_rows.py compares
+the answers and the time)."""
 FEW_JUDGES = 300
 """With fewer validation rows than this, a warning says that they are few: on nine tables, rows chosen by 50 to 100 clean rows
 made models that were worse than those of all rows."""
@@ -48,8 +48,9 @@ class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     budget : int, float or None, default=None
         How many rows to keep: a count, or a fraction in (0, 1] of the rows of X, rounded half up. None lets the loss decide.
     alpha : float, pair of floats or None, default=None
-        The strength of the penalty. A number fixes it; None is 0.03 times the mean variance of the columns of X, times the share of
-        the rows that the budget keeps; a pair (low, high) is a range in which it is optimised together with the rows; wrong labels are then found less reliably.
+        The strength of the penalty. A number fixes it; None is 0.03 times the mean variance of the columns of X, times the share
+        of the rows that the budget keeps; a pair (low, high) is a range in which it is optimised together with the rows; wrong
+        labels are then found less reliably.
     judge_loss : {"bounded", "cross-entropy"}, default="bounded"
         The loss by which a model is judged: 1 - p of the given label, so that a row whose label is wrong costs at most 1, or the
         cross entropy.
@@ -154,7 +155,7 @@ class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         ----------
         X : array-like of shape (n_samples, n_features)
             The rows to choose from. Without rows that judge, all of them do: a choice is good if the model trained on it has a
-            low loss on all rows, plus the penalty alpha/2 |B|^2 of its coefficients.
+            low loss on all rows, plus a small penalty on its coefficients (see ``SoftmaxDistillation``).
         y : array-like of shape (n_samples,)
             Their classes.
         X_val : array-like of shape (n_validation, n_features), default=None

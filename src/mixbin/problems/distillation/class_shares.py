@@ -14,7 +14,8 @@ def rows_to_choose(y: Codes, budget: int | float | None, class_shares: float | N
     """The set of the row weights.
 
     With a budget k and class_shares s, class c of n_c among m rows keeps from (1 - s) k n_c / m to (1 + s) k n_c / m rows,
-    rounded outwards, but at least one row where the budget allows one for every class. Without a budget it keeps at least s n_c rows.
+    rounded outwards, but at least one row where the budget allows one for every class. Without a budget it keeps at least s n_c
+    rows.
     """
     m = len(y)
     k = None if budget is None else resolve_budget("budget", budget, m)

@@ -16,6 +16,8 @@ from mixbin._validate import Floats
 from mixbin.errors import DivergedError
 
 Codes = NDArray[np.intp]
+Spectrum = tuple[Floats, Floats]
+"""The eigenvalues and eigenvectors of the mean of z z' over some rows."""
 
 MOST_STEPS = 60
 """Training gives up after this many Newton steps."""
@@ -46,8 +48,8 @@ class Trained(NamedTuple):
 class Multinomial:
     """The training objective f at one (v, alpha), over the rows with weight."""
 
-    def __init__(self, Z: Floats, y: Codes, v: Floats, alpha: float, m: int) -> None:
-        self.Z, self.y, self.alpha = Z, y, alpha
+    def __init__(self, Z: Floats, y: Codes, v: Floats, alpha: float, m: int, spectrum: Spectrum | None = None) -> None:
+        self.Z, self.y, self.alpha, self.spectrum = Z, y, alpha, spectrum
         self.weights = v / m
         self.scale = float(self.weights @ np.abs(Z).max(axis=1)) or 1.0
         self._at = np.arange(len(y)), y
@@ -68,7 +70,9 @@ class Multinomial:
         """Solve H x = rhs by conjugate gradients to ``share`` of rhs, where H is the Hessian at these class probabilities.
 
         The preconditioner has the same block for every class: in H, (diag p - p p') is replaced by the mean of its diagonal. It
-        is computed at the first P and then kept: it need not be exact, and it costs as much as several products.
+        is computed at the first P and then kept: it need not be exact, and it costs as much as several products. With a
+        ``spectrum``, that mean is also replaced by its mean over the rows, so that no block need be computed and factored at all;
+        this is enough if few digits are wanted.
         """
         weighted = P * self.weights[:, None]
 
@@ -78,12 +82,21 @@ class Multinomial:
             Q *= weighted
             return np.asarray(Q.T @ self.Z + self.alpha * D)
 
-        if self._factor is None:
-            self._factor = self._preconditioner(P)
-        factor = (self._factor, False)
-        return conjugate_gradients(product, lambda R: np.asarray(cho_solve(factor, R.T, check_finite=False).T), rhs, start, share)
+        return conjugate_gradients(product, self._preconditioner(P), rhs, start, share)
 
-    def _preconditioner(self, P: Floats) -> Floats:
+    def _preconditioner(self, P: Floats) -> Callable[[Floats], Floats]:
+        """The inverse of the block."""
+        if self.spectrum is not None:
+            values, vectors = self.spectrum
+            mean = float(self.weights @ (1.0 - np.einsum("ik,ik->i", P, P))) / P.shape[1]
+            scaled = vectors / (mean * values + self.alpha)
+            return lambda R: np.asarray((R @ scaled) @ vectors.T)
+        if self._factor is None:
+            self._factor = self._block_factor(P)
+        factor = (self._factor, False)
+        return lambda R: np.asarray(cho_solve(factor, R.T, check_finite=False).T)
+
+    def _block_factor(self, P: Floats) -> Floats:
         """The upper Cholesky factor of the block."""
         spread = self.weights * (1.0 - np.einsum("ik,ik->i", P, P)) / P.shape[1]
         M = (self.Z * spread[:, None]).T @ self.Z
