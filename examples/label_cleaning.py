@@ -49,7 +49,5 @@ if __name__ == "__main__":
         how = "with 300 trusted rows" if trusted else "from these rows alone"
         print(f"{how}: {cleaner.suspect_.sum()} suspects, F1 {score:.3f}; accuracy on test rows {accuracy:.3f}")
         if cleaner.guard_ is not None:
-            gain, error, accepted = cleaner.guard_
-            print(
-                f"  guard: {100 * gain:+.1f} points, standard error {100 * error:.1f}: {'dropped' if accepted else 'all rows kept'}"
-            )
+            verdict, decision = cleaner.guard_, "dropped" if cleaner.guard_.accepted else "all rows kept"
+            print(f"  guard: {100 * verdict.gain:+.1f} points, standard error {100 * verdict.standard_error:.1f}: {decision}")
