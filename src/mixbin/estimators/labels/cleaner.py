@@ -76,8 +76,8 @@ class LabelCleaner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     held_back_ : bool array of shape (n_samples,)
         Suspects that stay in ``support_`` because of ``max_class_loss``.
     guard_ : Verdict or None
-        ``gain`` (class-balanced, as a share), ``standard_error``, ``accepted``, and ``above_chance``: whether predictions hit more
-        labels than chance. None if ``guard=False``, or if there was nothing to compare.
+        ``gain`` (class-balanced, as a share), ``standard_error``, ``accepted``, and ``above_chance``: whether predictions hit
+        more labels than chance. None if ``guard=False``, or if there was nothing to compare.
     confusion_ : int array of shape (n_classes, n_classes)
         How many rows have the label of the line and the suggested label of the column.
     rare_classes_ : array
