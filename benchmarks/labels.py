@@ -31,7 +31,6 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import mixbin as mb
-from mixbin.estimators.labels.guard import STANDARD_ERRORS
 
 REPORTED = ("digits", "breast_cancer", "wine", "spambase", "magic", "penbased", "segment", "satimage", "twonorm")
 APART = "letter"
@@ -157,10 +156,10 @@ def ours(data, wrong, seed, **settings):
     cleaner = mb.LabelCleaner(random_state=seed, **settings).fit(X, y)
     seconds = time.process_time() - began
     verdict = cleaner.guard_
-    # Nothing to compare is a gain of 0, which no constant of the guard accepts.
+    accepted = verdict is not None and verdict.accepted
     gain, error = (0.0, 0.0) if verdict is None else (verdict.gain, verdict.standard_error)
     out = measured(cleaner.suspect_, cleaner.label_quality_, wrong, data)
-    return out | {"gain": gain, "error": error, "seconds": seconds, "tests": len(y_test)}
+    return out | {"gain": gain, "error": error, "accepted": accepted, "seconds": seconds, "tests": len(y_test)}
 
 
 def cell(name, kind, rate, seed, alone=False):
@@ -205,7 +204,7 @@ def changes(cell):
     """The change of accuracy without a guard and with it, in points."""
     mine = cell["LabelCleaner"]
     change = mine["accuracy"] - cell["all rows"]["accuracy"]
-    return change, change if mine["gain"] > STANDARD_ERRORS * mine["error"] else 0.0
+    return change, change if mine["accepted"] else 0.0
 
 
 def summary(cells):

@@ -194,10 +194,24 @@ def test_guard_counts_every_class_the_same():
     y, folds = np.r_[1, np.zeros(80, dtype=int), np.ones(19, dtype=int)], np.r_[ALWAYS, np.arange(99) % 3]
     kept = np.ones(100, dtype=bool)
     kept[0] = False
-    verdict = compare(Fixed(), y, folds, np.ones(100), kept, 2, None)
+    verdict = compare(Fixed(), y, folds, np.ones(100), kept, 2, None, True)
     assert verdict.gain == pytest.approx(-0.5)
     assert verdict.standard_error == 0.0
     assert not verdict.accepted
+
+
+def test_nothing_is_dropped_where_labels_are_random():
+    rng = np.random.default_rng(0)
+    cleaner = mb.LabelCleaner(random_state=0).fit(rng.normal(size=(200, 6)), rng.integers(4, size=200))
+    assert not cleaner.guard_.above_chance
+    assert cleaner.support_.all()
+
+
+@pytest.mark.parametrize("scale", [1e-250, 1e200])
+def test_units_do_not_matter(scale):
+    X, labels, _, _ = blobs(120, K=2)
+    plain, scaled = (mb.LabelCleaner(random_state=0, lift=None).fit(table, labels) for table in (X, X * scale))
+    np.testing.assert_allclose(scaled.label_quality_, plain.label_quality_, rtol=1e-6)
 
 
 def test_rare_classes_are_not_judged():

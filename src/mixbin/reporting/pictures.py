@@ -14,7 +14,7 @@ def grey_pngs(rows: Sequence[Sequence[float]], height: int, width: int) -> list[
     low, high = float(values.min(initial=np.inf)), float(values.max(initial=-np.inf))
     # Halves, because the difference of two finite numbers may overflow.
     spread = high / 2 - low / 2
-    levels = np.rint(255 * (values / 2 - low / 2) / spread) if spread > 0 else np.zeros(values.shape)
+    levels = np.rint(255 * ((values / 2 - low / 2) / spread)) if spread > 0 else np.zeros(values.shape)
     return [_url(picture.astype(np.uint8)) for picture in levels]
 
 

@@ -17,7 +17,7 @@ from mixbin.errors import InvalidInput
 from mixbin.estimators._common import generator, sklearn_errors_about, validated
 from mixbin.estimators.labels import checks
 from mixbin.estimators.labels.choice import LINEAR_ALPHA, Chosen, choose
-from mixbin.estimators.labels.guard import Verdict, compare
+from mixbin.estimators.labels.guard import Verdict, better_than_chance, compare
 from mixbin.estimators.labels.learners import ALWAYS, Classifier, Learner, Regression, out_of_fold
 from mixbin.estimators.labels.margins import margins, suspects
 from mixbin.estimators.labels.regression import probabilities, train
@@ -76,8 +76,8 @@ class LabelCleaner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     held_back_ : bool array of shape (n_samples,)
         Suspects that stay in ``support_`` because of ``max_class_loss``.
     guard_ : Verdict or None
-        ``gain`` (class-balanced, as a share), ``standard_error`` and ``accepted``; None if ``guard=False``, or if there was
-        nothing to compare.
+        ``gain`` (class-balanced, as a share), ``standard_error``, ``accepted``, and ``above_chance``: whether predictions hit
+        more labels than chance. None if ``guard=False``, or if there was nothing to compare.
     confusion_ : int array of shape (n_classes, n_classes)
         How many rows have the label of the line and the suggested label of the column.
     rare_classes_ : array
@@ -176,13 +176,16 @@ class LabelCleaner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 UserWarning,
                 stacklevel=2,
             )
-            s, rival, doubted = np.zeros(n), y_rows, np.zeros(n, dtype=bool)
+            s, rival, doubted, above_chance = np.zeros(n), y_rows, np.zeros(n, dtype=bool), False
             learner, model = self._learner(data, None, rng, choosing=False)
         else:
             folds = data.folds(self.cv, rng)
             learner, model = self._learner(data, folds, rng, choosing=P is None)
-            if P is None:
-                P = self._probabilities(learner, data, folds)[:n]
+            first = P
+            if first is None or P is None:
+                first, P = (it[:n] for it in self._probabilities(learner, data, folds))
+            rows_judged = judged[y_rows]
+            above_chance = better_than_chance(first[rows_judged], y_rows[rows_judged], judged)
             s, rival, doubted = self._judge(P, data)
         self.label_quality_ = np.where(judged[y_rows], expit(s), UNJUDGED)
         self.suspect_ = doubted
@@ -194,7 +197,7 @@ class LabelCleaner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.support_ = ~doubted | self.held_back_
         self.guard_: Verdict | None = None
         if self.guard and not self.support_.all():
-            self.guard_ = self._guard(learner, data, rng)
+            self.guard_ = self._guard(learner, data, rng, above_chance)
             if not self.guard_.accepted:
                 self.support_ = np.ones(n, dtype=bool)
                 self.held_back_ = np.zeros(n, dtype=bool)
@@ -257,13 +260,14 @@ class LabelCleaner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             chosen = Chosen(standardise(data.X, int(rng.randint(2**31 - 1))), LINEAR_ALPHA, np.nan)
         return Regression(chosen.representation(data.X), data.y, n_classes, chosen.alpha), chosen
 
-    def _probabilities(self, learner: Learner, data: "_Data", folds: Codes) -> Floats:
-        """P* of all rows: out-of-fold probabilities of the learner before and after the rounds."""
+    def _probabilities(self, learner: Learner, data: "_Data", folds: Codes) -> tuple[Floats, Floats]:
+        """Out-of-fold probabilities of the learner for all rows: before the rounds, and P*."""
 
         def refit(v: Floats) -> Floats:
             return out_of_fold(learner, folds, v * data.weights, len(self.classes_), self.n_jobs)
 
-        return reweighted(refit(np.ones(len(data.y))), data.y, folds != ALWAYS, data.judged, refit)
+        first = refit(np.ones(len(data.y)))
+        return first, reweighted(first, data.y, folds != ALWAYS, data.judged, refit)
 
     def _judge(self, P: Floats, data: "_Data") -> tuple[Floats, Codes, NDArray[np.bool_]]:
         """The margin of each row, its most likely other class, and whether it is a suspect."""
@@ -284,14 +288,14 @@ class LabelCleaner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             held[rows[np.argsort(s[rows], kind="stable")[allowed:]]] = True
         return held
 
-    def _guard(self, learner: Learner, data: "_Data", rng: np.random.RandomState) -> Verdict:
+    def _guard(self, learner: Learner, data: "_Data", rng: np.random.RandomState, above_chance: bool) -> Verdict:
         """Compare models with and without the suspects in fresh folds: the user's, or our regression on standardised columns."""
         folds = data.folds(self.cv, rng)
         if isinstance(learner, Regression):
             linear = standardise(data.X, int(rng.randint(2**31 - 1)))
             learner = Regression(linear(data.X), data.y, len(self.classes_), LINEAR_ALPHA)
         kept = np.concatenate([self.support_, np.ones(len(data.y) - data.n, dtype=bool)])
-        return compare(learner, data.y, folds, data.weights, kept, len(self.classes_), self.n_jobs)
+        return compare(learner, data.y, folds, data.weights, kept, len(self.classes_), self.n_jobs, above_chance)
 
     def _train(self, learner: Learner, chosen: Chosen | None, data: "_Data") -> None:
         """Train the model on ``support_`` and the trusted rows."""

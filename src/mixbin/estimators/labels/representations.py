@@ -43,7 +43,8 @@ class Standardised:
             # The mean is not subtracted from a wide sparse table: that would make every entry nonzero.
             return np.asarray(X.multiply(self.inverse_deviation[None, :]).tocsr() @ self.components)
         S = np.asarray(X.toarray() if issparse(X) else X, dtype=np.float64)
-        S = np.clip((S - self.mean) * self.inverse_deviation, -CLIP, CLIP)
+        with np.errstate(over="ignore"):  # what overflows is clipped
+            S = np.clip((S - self.mean) * self.inverse_deviation, -CLIP, CLIP)
         return S if self.components is None else np.asarray(S @ self.components)
 
     def __call__(self, X: Any) -> Floats:
@@ -71,14 +72,17 @@ class Lifted:
 def standardise(X: Any, seed: int) -> Standardised:
     """Fit the standardised columns. Constant columns become 0."""
     n = X.shape[0]
-    with np.errstate(over="ignore", invalid="ignore"):
-        mean = np.asarray(X.mean(axis=0)).ravel()
-        squares = X.multiply(X).mean(axis=0) if issparse(X) else None
-        variance = X.var(axis=0) if squares is None else np.asarray(squares).ravel() - mean**2
-    # A column whose variance is rounding error, or overflows, carries nothing that a regression could use.
-    usable = np.isfinite(variance) & (variance > 1e-20 * np.maximum(mean**2, 1e-280))
-    inverse = np.where(usable, 1.0 / np.sqrt(np.where(usable, variance, 1.0)), 0.0)
-    mean = np.where(usable, mean, 0.0)
+    # Columns are first divided by their largest entry, because squares of very large and very small numbers leave float64.
+    largest = np.asarray(abs(X).max(axis=0).todense()).ravel() if issparse(X) else np.abs(X).max(axis=0)
+    unit = 1.0 / np.where(largest > 1e-300, largest, 1.0)
+    scaled = X.multiply(unit[None, :]).tocsr() if issparse(X) else X * unit
+    mean = np.asarray(scaled.mean(axis=0)).ravel()
+    squares = scaled.multiply(scaled).mean(axis=0) if issparse(X) else None
+    variance = scaled.var(axis=0) if squares is None else np.asarray(squares).ravel() - mean**2
+    # A column whose variance is rounding error carries nothing that a regression could use.
+    usable = variance > 1e-20
+    inverse = np.where(usable, unit / np.sqrt(np.where(usable, variance, 1.0)), 0.0)
+    mean = np.where(usable, mean / unit, 0.0)
     components = None
     if X.shape[1] > WIDEST:
         unreduced = Standardised(mean, inverse, None, np.eye(0))

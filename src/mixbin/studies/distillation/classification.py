@@ -56,6 +56,12 @@ class Classification(TableStudy[Part]):
         self.read()
         self.problem = SoftmaxDistillation(*self.train, *self.validation, budget=self.budget, alpha=self.options.alpha)
 
+    def prepare(self) -> str | None:
+        """Point to the command that finds wrong labels, if that is what was asked for."""
+        if self.options.budget is not None:
+            return super().prepare()
+        return "To find wrong labels use mixbin labels, which needs no validation rows; this run drops rows that harm validation."
+
     def part(self, read: Sequence[tables.Table]) -> Part:
         """One table after the other."""
         X, y = [it.numbers(self.features) for it in read], [it.labels(self.target) for it in read]

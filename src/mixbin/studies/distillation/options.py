@@ -42,14 +42,12 @@ class DistillOptions(Options):
     target: str = covered("The column to predict, by name or number from 0; -1 is the last.", "COLUMN")
     out: Path = covered("The folder for the selected rows, the model and all else.", "DIR")
     budget: str | None = covered(
-        "How many rows to keep: 10%, 0.1 or a count such as 30. Without it (classification only) rows are dropped where "
-        "their label does harm.",
+        "How many rows to keep: 10%, 0.1 or a count such as 30. Without it (classification only) rows are dropped that "
+        "harm validation; to find wrong labels use mixbin labels.",
         "ROWS",
         default=None,
     )
-    task: Task = covered(
-        "regression (ridge), or classification (logistic regression): label cleaning.", "KIND", default=Task.REGRESSION
-    )
+    task: Task = covered("regression (ridge), or classification (logistic regression).", "KIND", default=Task.REGRESSION)
     validation: list[Path] = covered(
         "Rows that judge the choice; may be repeated. Without it, all rows of TRAIN judge.", "FILE", default=list
     )

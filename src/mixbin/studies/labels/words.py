@@ -10,6 +10,11 @@ def verdict(facts: Mapping[str, Any]) -> str:
     rare, held = facts["rare_classes"], facts["held_back"]
     if not doubtful:
         said = "No label is doubtful, so all rows are kept."
+    elif found is not None and not found["above_chance"]:
+        said = (
+            "All rows are kept: predictions from the columns hit no more labels than chance would, so these labels cannot "
+            "be judged. Add rows or columns."
+        )
     elif found is not None:
         change = f"{100 * found['gain']:+.2f} points (standard error {100 * found['standard_error']:.2f})"
         measured = "the share of held-out labels that a model hits, all classes counting the same"
