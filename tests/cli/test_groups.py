@@ -19,7 +19,7 @@ from mixbin.cli import app
 from mixbin.datasets import make_group_lasso
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = ["coef.csv", "methods.json", "report.html", "result.npz", "structure.csv", "structure.svg", "trace.csv"]
+FILES = ["coef.csv", "intercept.csv", "methods.json", "report.html", "result.npz", "structure.csv", "structure.svg", "trace.csv"]
 SIZES = {"n_tasks": 30, "n_samples": 10, "n_features": 12, "n_groups": 3}
 MADE = ["--synthetic", "equal", "--tasks", "30", "--samples", "10", "--features", "12", "--n-groups", "3"]
 # Few evaluations: the command is under test, not the methods.

@@ -7,7 +7,8 @@ from mixbin._lazy import lazily
 if TYPE_CHECKING:
     from mixbin.estimators.classification import DistillationClassifier
     from mixbin.estimators.distillation import DistillationRegressor
-    from mixbin.estimators.groups import GroupCurve, GroupStructureRegressor, suggest_n_groups
+    from mixbin.estimators.groups import GroupStructureRegressor
+    from mixbin.estimators.n_groups import GroupCurve, suggest_n_groups
 
 __all__ = ["DistillationClassifier", "DistillationRegressor", "GroupCurve", "GroupStructureRegressor", "suggest_n_groups"]
 
@@ -16,8 +17,8 @@ __getattr__, __dir__ = lazily(
     {
         "DistillationClassifier": "mixbin.estimators.classification",
         "DistillationRegressor": "mixbin.estimators.distillation",
-        "GroupCurve": "mixbin.estimators.groups",
+        "GroupCurve": "mixbin.estimators.n_groups",
         "GroupStructureRegressor": "mixbin.estimators.groups",
-        "suggest_n_groups": "mixbin.estimators.groups",
+        "suggest_n_groups": "mixbin.estimators.n_groups",
     },
 )
