@@ -188,7 +188,7 @@ def test_archive_and_folder_give_the_same(files, tmp_path, name):
 
 
 def test_validation_rows_are_split_off(files, tmp_path):
-    args = ["--data", files / "bare", "--n-groups", 3, *QUICK, "--validation-fraction", 0.3]
+    args = ["--data", files / "bare", "--n-groups", 3, *QUICK, "--validation-fraction", 0.3, "--no-intercept"]
     got = summary(*args, "--out", tmp_path / "run")
     assert (got["rows"], got["validation_rows"]) == (210, 90)
     held, data = got["validation_split"], made()
