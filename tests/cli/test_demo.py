@@ -212,7 +212,16 @@ def test_the_conclusion_follows_the_numbers(rmse, words):
 FOLDER = {
     "data": ["test.csv", "train.csv", "validation.csv"],
     "diabetes": ["methods.json", "model.json", "report.html", "result.npz", "selected.csv", "trace.csv"],
-    "groups": ["coef.csv", "methods.json", "report.html", "result.npz", "structure.csv", "structure.svg", "trace.csv"],
+    "groups": [
+        "coef.csv",
+        "intercept.csv",
+        "methods.json",
+        "report.html",
+        "result.npz",
+        "structure.csv",
+        "structure.svg",
+        "trace.csv",
+    ],
 }
 
 

@@ -21,9 +21,9 @@ from mixbin.datasets import make_group_lasso
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = ["coef.csv", "methods.json", "report.html", "result.npz", "structure.csv", "structure.svg", "trace.csv"]
+FILES = ["coef.csv", "intercept.csv", "methods.json", "report.html", "result.npz", "structure.csv", "structure.svg", "trace.csv"]
 SIZES = {"n_tasks": 30, "n_samples": 10, "n_features": 12, "n_groups": 3}
-MADE = ["--synthetic", "equal", "--tasks", "30", "--samples", "10", "--features", "12", "--n-groups", "3"]
+MADE = ["--synthetic", "equal", "--tasks", "30", "--samples", "10", "--features", "12", "--n-groups", "3", "--no-intercept"]
 # Few evaluations: the command is under test, not the methods.
 QUICK = ["--max-evaluations", "40"]
 NAMES = [f"gene {i}" for i in range(12)]
@@ -124,6 +124,15 @@ def test_the_numbers_are_those_of_the_files(everything):
     np.testing.assert_allclose(last["frobenius_error"], np.sqrt(np.square(singular).sum()), rtol=1e-9)
 
 
+def test_intercepts_are_in_a_file_of_their_own(tmp_path, files):
+    got = summary("--data", files / "whole.npz", "--n-groups", "3", *QUICK, "--out", tmp_path / "run")
+    data, coef = made(), coefficients(tmp_path / "run")
+    intercept = pd.read_csv(tmp_path / "run" / "intercept.csv", index_col="task")["intercept"].to_numpy()
+    targets_val, targets = data.y_val - intercept[:, None], data.y - intercept[:, None]
+    np.testing.assert_allclose(got["methods"][-1]["validation_loss"], half_mean_square(data.X_val, targets_val, coef), rtol=1e-9)
+    np.testing.assert_allclose(np.einsum("tnp,tp->tn", data.X, coef).mean(axis=1), targets.mean(axis=1), atol=1e-9)
+
+
 def test_the_models_are_group_lassos_on_the_groups(everything):
     """Each satisfies the conditions of its minimum, written out."""
     _, out, got = everything
@@ -181,7 +190,7 @@ def test_archive_and_folder_give_the_same(files, tmp_path, name):
 
 
 def test_validation_rows_are_split_off(files, tmp_path):
-    args = ["--data", files / "bare", "--n-groups", 3, *QUICK, "--validation-fraction", 0.3]
+    args = ["--data", files / "bare", "--n-groups", 3, *QUICK, "--validation-fraction", 0.3, "--no-intercept"]
     got = summary(*args, "--out", tmp_path / "run")
     assert (got["rows"], got["validation_rows"]) == (210, 90)
     held, data = got["validation_split"], made()

@@ -22,7 +22,8 @@ from mixbin.data.task_formats import as_array, layout
 from mixbin.datasets.group_lasso import make_group_lasso
 from mixbin.estimators import _common, groups
 from mixbin.estimators._common import BASELINES
-from mixbin.estimators.groups import GroupCurve, GroupStructureRegressor, suggest_n_groups
+from mixbin.estimators.groups import GroupStructureRegressor
+from mixbin.estimators.n_groups import GroupCurve, suggest_n_groups
 
 METHODS = ["penalize", "top-k", "simple", "relax"]
 NAN, INF = float("nan"), float("inf")
@@ -38,8 +39,10 @@ NAMES = ["north", "east", "south", "west", "up", "down"]
 
 
 def quick(**settings):
-    """An estimator that takes a few milliseconds to fit."""
-    return GroupStructureRegressor(**{"n_groups": 2, "max_evaluations": 30, "random_state": 0, "n_jobs": 1} | settings)
+    """An estimator that takes a few milliseconds to fit; without intercepts, so that its problem is that of the same rows."""
+    return GroupStructureRegressor(
+        **{"n_groups": 2, "max_evaluations": 30, "random_state": 0, "n_jobs": 1, "fit_intercept": False} | settings
+    )
 
 
 def rows(X, y, names=NAMES):
@@ -433,8 +436,8 @@ BAD_CANDIDATES = {
     "too many groups": ({"candidates": (6, 7)}, "candidates must be numbers from 2 to 5"),
     "one group": ({"candidates": (1, 2)}, "candidates must be a whole number of at least 2, got 1"),
     "half a group": ({"candidates": (2.5,)}, "candidates must be a whole number of at least 2, got 2.5"),
-    "n_groups": ({"n_groups": 3}, "params must be among lam, max_evaluations, method, "),
-    "a typing error": ({"lamda": 3}, "params must be among lam, max_evaluations, method, "),
+    "n_groups": ({"n_groups": 3}, "params must be among fit_intercept, lam, max_evaluations, method, "),
+    "a typing error": ({"lamda": 3}, "params must be among fit_intercept, lam, max_evaluations, method, "),
     "a bad parameter": ({"method": "penalise"}, "method must be one of "),
     "random_state": ({"random_state": "lucky"}, "random_state must be "),
 }
@@ -442,17 +445,19 @@ BAD_CANDIDATES = {
 
 class TestSuggestion:
     def test_the_rule(self, monkeypatch):
-        losses = {2: 1.0, 3: 0.505, 4: 0.5, 5: 0.506}
+        """Each group that holds a feature must raise the log evidence by more than 0.6 per task, and there are six tasks."""
+        evidence = {2: 10.0, 3: 13.7, 4: 17.2, 5: 17.4}
 
         def fit(self, *_, **__):
-            self.result_ = type("R", (), {"value": losses[self.n_groups]})
+            self.result_ = type("R", (), {"value": 1.0 / self.n_groups})
             self.n_empty_groups_ = self.n_groups // 5
+            self.evidence_ = evidence[self.n_groups]
             return self
 
         monkeypatch.setattr(GroupStructureRegressor, "fit", fit)
-        assert suggest_n_groups(X, Y, candidates=[5, 4, 3, 2]) == GroupCurve(
-            (2, 3, 4, 5), (1.0, 0.505, 0.5, 0.506), (2, 3, 4, 4), 3
-        )
+        curve = suggest_n_groups(X, Y, candidates=[4, 3, 2])
+        assert curve == GroupCurve((2, 3, 4), (1 / 2, 1 / 3, 1 / 4), (2, 3, 4), (10.0, 13.7, 17.2), 3)
+        assert suggest_n_groups(X, Y, candidates=[5, 4]).suggested == 5  # it uses four groups, too
         assert suggest_n_groups(X, Y).candidates == (2, 3, 5)
 
     def test_all_candidates_get_the_same_rows(self):
@@ -488,6 +493,7 @@ SETTINGS = {
     ],
     "ridge": [0.0, -1.0, NAN, INF, "weak", None, True],
     "method": ["penalise", "top-1", None, 3, ["relax"]],
+    "fit_intercept": [1, 0, None, "yes"],
     "validation_fraction": [0.0, 1.0, -0.2, 1.5, NAN, INF, 5, "some", None],
     "random_state": ["lucky", -1, 2**32, 2.5, True, np.random.default_rng(0)],
     "max_evaluations": [0, 1, -5, 2.5, NAN, "many", True],
@@ -620,3 +626,68 @@ def test_bad_data_are_named(data, message):
     with pytest.raises(mb.InvalidInput) as caught:
         quick().fit(**data)
     assert str(caught.value).startswith(message)
+
+
+# Intercepts.
+
+
+def shops(seed, n_features=12, n_groups=3):
+    """Training and test rows of 30 shops: sales near 50, and columns whose means differ from shop to shop."""
+    rng = np.random.default_rng(seed)
+    labels = rng.permutation(np.repeat(np.arange(n_groups), n_features // n_groups))
+    sign = rng.choice([-1.0, 1.0], size=(30, n_features))
+    active = labels == rng.integers(n_groups, size=(30, 1))
+    coef = np.where(active, rng.uniform(0.5, 1.0, size=active.shape) * sign, 0.0)
+    level, means = 50 + rng.normal(size=(30, 1)), 3 * rng.normal(size=(30, 1, n_features))
+
+    def part():
+        X = rng.normal(size=(30, 20, n_features))
+        signal = np.einsum("tnp,tp->tn", X, coef)
+        return X + means, level + signal + 0.2 * signal.std() * rng.normal(size=signal.shape)
+
+    return labels, part(), part()
+
+
+def test_shops_with_sales_near_50():
+    labels, (X_shops, sales), (X_test, sales_test) = shops(0)
+    model = GroupStructureRegressor(n_groups=3, random_state=0, n_jobs=1, max_evaluations=300).fit(X_shops, sales)
+    assert model.score(X_test, sales_test) > 0.9
+    assert adjusted_rand_score(labels, model.labels_) == 1.0
+    without = clone(model).set_params(fit_intercept=False).fit(X_shops, sales)
+    assert without.score(X_test, sales_test) < 0.0
+
+
+@pytest.mark.slow
+def test_the_number_of_groups_of_shops():
+    _, (X_shops, sales), _ = shops(1)
+    curve = suggest_n_groups(X_shops, sales, candidates=(2, 3, 5), random_state=0, n_jobs=1, max_evaluations=300)
+    assert curve.suggested == 3
+
+
+def test_the_level_of_columns_and_targets_does_not_matter():
+    shift = np.random.default_rng(0).normal(size=(T, 1, P))
+    level = 10.0 * np.arange(T)[:, None]
+    plain = quick(fit_intercept=True).fit(X, Y, X_VAL, Y_VAL)
+    moved = quick(fit_intercept=True).fit(X + shift, Y + level, X_VAL + shift, Y_VAL + level)
+    np.testing.assert_array_equal(moved.labels_, plain.labels_)
+    np.testing.assert_allclose(moved.predict(X_VAL + shift), plain.predict(X_VAL) + level, rtol=1e-6)
+
+
+def test_each_model_fits_the_mean_of_its_training_rows():
+    model = quick(fit_intercept=True).fit(X, Y, X_VAL, Y_VAL)
+    np.testing.assert_allclose(model.predict(X).mean(axis=1), Y.mean(axis=1), atol=1e-12)
+    np.testing.assert_allclose(model.predict(X), np.einsum("tnp,tp->tn", X, model.coef_) + model.intercept_[:, None])
+    long = model.predict(LONG, np.repeat(np.arange(T), N))
+    np.testing.assert_allclose(long, model.predict(X).ravel(), rtol=1e-12)
+
+
+def test_without_intercept_the_problem_is_that_of_the_paper():
+    model = quick(lam=0.05).fit(X, Y, X_VAL, Y_VAL)
+    problem = mb.GroupLassoStructure(X, Y, X_VAL, Y_VAL, n_groups=2, lam_bounds=0.05)
+    np.testing.assert_array_equal(model.coef_, problem.coef(model.theta_.astype(float)))
+    assert not model.intercept_.any()
+
+
+def test_fit_intercept_is_a_flag():
+    with pytest.raises(mb.InvalidInput, match=r"^fit_intercept must be True or False, got 'yes'"):
+        quick(fit_intercept="yes").fit(X, Y)

@@ -8,8 +8,9 @@ if TYPE_CHECKING:
     from mixbin.estimators.classification import DistillationClassifier
     from mixbin.estimators.distillation import DistillationRegressor
     from mixbin.estimators.features import FeatureSelector
-    from mixbin.estimators.groups import GroupCurve, GroupStructureRegressor, suggest_n_groups
+    from mixbin.estimators.groups import GroupStructureRegressor
     from mixbin.estimators.labels.cleaner import LabelCleaner
+    from mixbin.estimators.n_groups import GroupCurve, suggest_n_groups
 
 __all__ = [
     "DistillationClassifier",
@@ -27,9 +28,9 @@ __getattr__, __dir__ = lazily(
         "DistillationClassifier": "mixbin.estimators.classification",
         "DistillationRegressor": "mixbin.estimators.distillation",
         "FeatureSelector": "mixbin.estimators.features",
-        "GroupCurve": "mixbin.estimators.groups",
+        "GroupCurve": "mixbin.estimators.n_groups",
         "GroupStructureRegressor": "mixbin.estimators.groups",
         "LabelCleaner": "mixbin.estimators.labels.cleaner",
-        "suggest_n_groups": "mixbin.estimators.groups",
+        "suggest_n_groups": "mixbin.estimators.n_groups",
     },
 )

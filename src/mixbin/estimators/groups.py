@@ -4,7 +4,6 @@ One of the methods finds the groups by solving ``GroupLassoStructure``; the fitt
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -25,8 +24,6 @@ LAM_RANGE = (1e-3, 1.0)
 LAM_GRID = np.geomspace(*LAM_RANGE, 13)
 """The values of lam that ``lam="cv"`` compares: four per decade."""
 FOLDS = 3
-CLOSE = 0.01
-"""``suggest_n_groups`` suggests the smallest number of groups whose loss exceeds the best by at most this fraction."""
 
 
 class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -89,6 +86,9 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
         Groups without a feature.
     n_unassigned_ : int
         Features without a group.
+    evidence_ : float
+        How well the groups explain all rows of ``fit``: the logarithm of the evidence of a Gaussian model, up to a constant
+        (docs/maths.md, "A start from the data"). A feature without a group counts as a group of its own.
     result_ : Result
         The result of the method: value, status, certificate and trace.
     n_features_in_ : int
@@ -182,12 +182,14 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
             problem = self._problem(train, val, self._cross_validated(train, theta, seed))
             result = run_method(self, problem, seed, "grouping", theta)
 
+        P = len(result.theta)
         self.result_ = result
         self.theta_ = result.theta
         self.labels_ = np.where(result.theta.any(axis=1), result.theta.argmax(axis=1), -1)
         self.group_sizes_ = np.bincount(self.labels_[self.labels_ >= 0], minlength=problem.n_groups)
         self.n_empty_groups_ = int(np.count_nonzero(self.group_sizes_ == 0))
         self.n_unassigned_ = int(np.count_nonzero(self.labels_ < 0))
+        self.evidence_ = problem.log_evidence(np.where(self.labels_ < 0, problem.n_groups + np.arange(P), self.labels_))
         self.lam_ = problem.strength.value(result.lam)
         self.coef_ = problem.coef(result.theta.astype(np.float64), result.lam)
         self.intercept_ = train.means().intercepts(self.coef_) if self.fit_intercept else np.zeros(train.n_tasks)
@@ -347,77 +349,6 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
             problem = self._problem(train.where(folds != k), train.where(folds == k), LAM_RANGE)
             losses += [problem.evaluate(theta, np.asarray(lam), gradient=False).value for lam in LAM_GRID]
         return float(LAM_GRID[losses.argmin()])
-
-
-@dataclass(frozen=True)
-class GroupCurve:
-    """The validation loss for different numbers of groups."""
-
-    candidates: tuple[int, ...]
-    """The numbers of groups, ascending."""
-    values: tuple[float, ...]
-    """The validation loss for each number of groups."""
-    used: tuple[int, ...]
-    """For each number of groups, how many of them hold a feature."""
-    suggested: int
-    """The suggested number of groups."""
-
-
-def suggest_n_groups(
-    X: Any,
-    y: Any,
-    X_val: Any = None,
-    y_val: Any = None,
-    candidates: Iterable[int] = (2, 3, 5, 8, 10, 15, 20),
-    tasks: Any = None,
-    tasks_val: Any = None,
-    random_state: int | np.random.RandomState | None = None,
-    **params: Any,
-) -> GroupCurve:
-    """Fit with different numbers of groups and suggest the fewest that are about as good as the best.
-
-    The suggestion is the smallest candidate whose validation loss is at most 1 % above the lowest one. All candidates are
-    compared on the same validation rows. These rows have also chosen the groups, so their loss is no estimate of the error on new
-    rows.
-
-    Parameters
-    ----------
-    X, y, X_val, y_val, tasks, tasks_val
-        As in ``GroupStructureRegressor.fit``.
-    candidates : sequence of int, default=(2, 3, 5, 8, 10, 15, 20)
-        The numbers of groups to try; numbers above the number of features are left out.
-    random_state : int, RandomState instance or None, default=None
-        Gives one seed, which all candidates share.
-    **params
-        Other parameters of ``GroupStructureRegressor``.
-
-    Returns
-    -------
-    GroupCurve
-    """
-    remedy = "such as (2, 5, 10)"
-    if not isinstance(candidates, Iterable) or isinstance(candidates, (str, bytes)):
-        raise check.fail("candidates", candidates, "numbers of groups", remedy)
-    numbers = sorted({check.whole("candidates", number, low=2, remedy=remedy) for number in candidates})
-    known = sorted(set(GroupStructureRegressor().get_params()) - {"n_groups", "random_state"})
-    unknown = [name for name in params if name not in known]
-    if unknown:
-        raise InvalidInput(f"params must be among {', '.join(known)}, got {unknown[0]!r}; candidates gives the numbers of groups")
-    rng = generator(random_state)
-    seed = method_seed(random_state, rng)
-    features = tasks_of(X, y, tasks)[0].n_features
-    fitting = [number for number in numbers if number <= features]
-    if not fitting:
-        raise check.fail("candidates", candidates, f"numbers from 2 to {features}, the number of features", remedy)
-    values, used = [], []
-    for number in fitting:
-        model = GroupStructureRegressor(n_groups=number, random_state=seed, **params)
-        model.fit(X, y, X_val, y_val, tasks=tasks, tasks_val=tasks_val)
-        values.append(float(model.result_.value))
-        used.append(number - model.n_empty_groups_)
-    best = min(values)
-    suggested = next(number for number, value in zip(fitting, values, strict=True) if value <= best + CLOSE * abs(best))
-    return GroupCurve(tuple(fitting), tuple(values), tuple(used), suggested)
 
 
 def _bounds(lam: object) -> float | tuple[float, float]:

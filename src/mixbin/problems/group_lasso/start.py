@@ -82,6 +82,13 @@ def move_gains(
     return evidence_and_gains(tasks, labels, n_groups, n_jobs, n_steps, False, work)[1]
 
 
+def log_evidence_of(tasks: Tasks, labels: Labels, n_jobs: int) -> float:
+    """The logarithm of the evidence of these groups, up to a constant, with variances fitted as closely as moves fit them."""
+    from mixbin.problems.group_lasso.evidence import VARIANCE_STEPS
+
+    return evidence_and_gains(tasks, labels, int(labels.max()) + 1, n_jobs, VARIANCE_STEPS[-1], False, None)[0]
+
+
 def evidence_and_gains(
     tasks: Tasks, labels: Labels, n_groups: int, n_jobs: int, steps: int, by_others: bool, work: Work | None
 ) -> tuple[float, Floats]:

@@ -21,7 +21,7 @@ from mixbin.data.tasks import Tasks, packed, together
 from mixbin.errors import DivergedError, InvalidInput
 from mixbin.problem import FALL, Evaluation, Improved, Indices, Warm
 from mixbin.problems.group_lasso.proposals import proposed
-from mixbin.problems.group_lasso.start import by_evidence, move_gains, structure_of
+from mixbin.problems.group_lasso.start import by_evidence, log_evidence_of, move_gains, structure_of
 from mixbin.problems.strength import Strength
 from mixbin.problems.work import OutOfWork, Work
 from mixbin.sets import OneHot
@@ -278,6 +278,14 @@ class GroupLassoStructure:
     def coef(self, theta: ArrayLike, lam: ArrayLike = ()) -> Floats:
         """The models trained with (theta, lam), of shape (tasks, features)."""
         return self._solve(theta, lam, np.arange(self.n_terms), None, False).coef
+
+    def log_evidence(self, labels: ArrayLike) -> float:
+        """How well groups explain the rows (docs/maths.md, "A start from the data"), up to a constant.
+
+        ``labels`` are the group numbers of the features, any whole numbers from 0.
+        """
+        numbers = np.unique(np.asarray(labels), return_inverse=True)[1].astype(np.int64)
+        return log_evidence_of(self._evidence_rows, numbers, self._threads)
 
     def loss(self, theta: ArrayLike, lam: ArrayLike, X: Any, y: Any) -> float:
         """G of the models trained with (theta, lam) on other data of the same tasks, such as a test set."""
