@@ -177,7 +177,8 @@ class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.classes_, counts = np.unique(labels, return_counts=True)
         if len(self.classes_) < 2:
             raise InvalidInput(f"y must hold at least two classes, got one class only, {self.classes_[0]!r}; add rows of another")
-        candidates, data = np.arange(len(table)), (table, labels)
+        candidates: NDArray[np.intp] = np.arange(len(table))
+        data: tuple[Any, ...] = (table, labels)
         if X_val is not None or self.validation_fraction is not None:
             candidates, data = four_tables(
                 self, table, labels, X_val, y_val, partial(self._split, labels, counts, rng), dtype=None
