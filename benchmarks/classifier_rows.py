@@ -2,9 +2,9 @@
 
     python benchmarks/classifier_rows.py [--seeds 0 1 2 3 4]
 
-make_classification(6000, 12, n_informative=6, flip_y=0, class_sep=1.2) with 87 and 97 % of one class: 3,000 training rows of which
-8 % are flipped, 3,000 clean test rows. "balanced" is the mean over ten draws of 75 rows of each class, "all" all rows, both with
-the alpha of the answer. Exit code 1 if a class is lost, or if the answer does not beat balanced rows in each of the three measures.
+make_classification(6000, 12, n_informative=6, flip_y=0, class_sep=1.2) with 87 and 97 % of one class: 3,000 training rows of
+which 8 % are flipped, 3,000 clean test rows. "balanced" is the mean over ten draws of 75 rows of each class, "all" all rows, both
+with the alpha of the answer. Exit code 1 if a class is lost, or if the answer does not beat balanced rows in every measure.
 """
 
 import argparse

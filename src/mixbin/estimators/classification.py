@@ -33,8 +33,7 @@ every single row that polish tries costs a training run."""
 
 
 PATH_TOL = 1e-3
-"""How exactly models on the way are trained; the model of the answer is trained to 1e-9 (benchmarks/classifier_rows.py compares
-the answers and the time)."""
+"""How exactly models on the way are trained; the model of the answer is trained to 1e-9."""
 FEW_JUDGES = 300
 """With fewer validation rows than this, a warning says that they are few: on nine tables, rows chosen by 50 to 100 clean rows
 made models that were worse than those of all rows."""
