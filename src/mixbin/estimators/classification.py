@@ -177,7 +177,7 @@ class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if len(self.classes_) < 2:
             raise InvalidInput(f"y must hold at least two classes, got one class only, {self.classes_[0]!r}; add rows of another")
         candidates: NDArray[np.intp] = np.arange(len(table))
-        data: tuple[Any, ...] = (table, labels)
+        data: tuple[Any, Any, Any, Any] = (table, labels, None, None)
         if X_val is not None or self.validation_fraction is not None:
             candidates, data = four_tables(
                 self, table, labels, X_val, y_val, partial(self._split, labels, counts, rng), dtype=None
