@@ -143,7 +143,10 @@ class Classification(TableStudy[Part]):
     @classmethod
     def explained(cls, record: Record) -> Sequence[str]:
         """The two measures."""
-        said = "loss is 1 minus the probability of the given class, minimised on validation rows; accuracy the share of rows whose class is predicted."
+        said = (
+            "loss is 1 minus the probability of the given class, minimised on validation rows; "
+            "accuracy the share of rows whose class is predicted."
+        )
         return [said, *([FAIR] if record.n_methods > 1 else [])]
 
 
