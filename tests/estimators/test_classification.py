@@ -11,6 +11,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import mixbin as mb
 from mixbin.errors import InvalidInput
 
+pytestmark = pytest.mark.filterwarnings("ignore:only .* rows judge")  # the tables here are small
+
 QUICK = mb.DistillationClassifier(random_state=0, max_evaluations=40)
 
 
@@ -59,7 +61,8 @@ def test_names_classes_and_split():
     model = clone(QUICK).fit(table, labels)
     assert model.feature_names_in_.tolist() == list("abcd")
     assert set(model.predict(table)) <= {"x", "y", "z"}
-    assert model.result_.theta.size == 48
+    assert model.result_.theta.size == 60
+    assert clone(QUICK).set_params(validation_fraction=0.2).fit(table, labels).result_.theta.size == 48
     np.testing.assert_array_equal(clone(QUICK).fit(table, labels).support_, model.support_)
     assert cross_val_score(clone(QUICK), X, y, cv=3).min() > 0.8
 
@@ -98,3 +101,18 @@ def test_bad_data():
         clone(QUICK).fit(X, y, X_val[:, :2], y_val)
     with pytest.raises(NotFittedError):
         clone(QUICK).predict(X)
+
+
+def test_few_judges_are_told():
+    X, y, X_val, y_val, _ = make_data()
+    with pytest.warns(UserWarning, match="only 60 rows judge: rows chosen by fewer than 300 .*pass more as X_val"):
+        clone(QUICK).fit(X, y, X_val, y_val)
+
+
+def test_a_rare_class_is_kept():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = X[:, 0] > 1.6
+    model = clone(QUICK).set_params(budget=20).fit(X, y)
+    assert model.support_[y].sum() >= 1
+    assert model.support_.sum() == 20

@@ -661,7 +661,13 @@ def test_softmax_distillation(data):
     parts = class_tables(data.draw)
     keywords = data.draw(
         odd.few_odd(
-            {"budget": st.one_of(st.none(), BUDGETS), "alpha": ALPHAS, "temperature": st.one_of(odd.positive, odd.tame)}, most=1
+            {
+                "budget": st.one_of(st.none(), BUDGETS),
+                "alpha": ALPHAS,
+                "judge_loss": st.just("cross-entropy"),
+                "temperature": st.one_of(odd.positive, odd.tame),
+            },
+            most=2,
         )
     )
     problem = tried(mb.SoftmaxDistillation, *parts, **keywords)

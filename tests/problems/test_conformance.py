@@ -39,7 +39,9 @@ PROBLEMS = {
     "ridge, in blocks": lambda: ridge(chunks=(15, 20, 5)),
     "ridge, sparse": sparse_ridge,
     "softmax": lambda: mb.SoftmaxDistillation(*make_classes(), budget=12),
-    "softmax, no budget": lambda: mb.SoftmaxDistillation(*make_classes(2), alpha=0.05, temperature=3.0),
+    "softmax, no budget": lambda: mb.SoftmaxDistillation(
+        *make_classes(2), alpha=0.05, judge_loss="cross-entropy", temperature=3.0
+    ),
     "groups": groups,
     "groups, lam fixed": lambda: groups(lam_bounds=0.05),
     "groups, unrolled": lambda: groups(lower="unrolled", q=30),

@@ -28,9 +28,19 @@ def make_theta(kind, m=40):
 @pytest.mark.slow
 @pytest.mark.parametrize("K", [2, 3])
 @pytest.mark.parametrize("kind", ["inside", "binary"])
-@pytest.mark.parametrize("temperature", [1.0, 3.0])
-def test_gradient_against_central_differences(K, kind, temperature):
-    problem = mb.SoftmaxDistillation(*make_data(K), alpha=(1e-3, 1.0), temperature=temperature)
+@pytest.mark.parametrize(
+    ("judges", "settings"),
+    [
+        (True, {"judge_loss": "cross-entropy", "temperature": 1.0}),
+        (True, {"judge_loss": "cross-entropy"}),
+        (True, {}),
+        (True, {"class_weight": "balanced"}),
+        (False, {"class_weight": "balanced", "path_tol": 1e-3}),
+    ],
+)
+def test_gradient_against_central_differences(K, kind, judges, settings):
+    data = make_data(K)
+    problem = mb.SoftmaxDistillation(*data if judges else data[:2], alpha=(1e-3, 1.0), **settings)
     theta, lam, h = make_theta(kind), np.array(0.02), 1e-5
 
     def value(t, s=lam):
@@ -45,7 +55,7 @@ def test_gradient_against_central_differences(K, kind, temperature):
             expected[i] = (-3 * value(theta) + 4 * value(theta + e) - value(theta + 2 * e)) / (2 * h)
         else:
             expected[i] = (value(theta + e) - value(theta - e)) / (2 * h)
-    np.testing.assert_allclose(got.grad_theta, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
+    np.testing.assert_allclose(got.grad_theta, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
     assert float(got.grad_lam) == pytest.approx((value(theta, lam + h) - value(theta, lam - h)) / (2 * h), rel=1e-5)
 
 
@@ -53,7 +63,7 @@ def test_gradient_against_central_differences(K, kind, temperature):
 def test_the_model_is_that_of_scikit_learn(K):
     """With the intercept as the coefficient of a constant column, which is what its weak penalty means."""
     X, y, X_val, y_val = make_data(K)
-    problem = mb.SoftmaxDistillation(X, y, X_val, y_val, alpha=0.05, temperature=1.0)
+    problem = mb.SoftmaxDistillation(X, y, X_val, y_val, alpha=0.05, judge_loss="cross-entropy", temperature=1.0)
     keep = make_theta("binary") > 0
     coef, intercept = problem.model(keep)
     centre, constant = X.mean(axis=0), INTERCEPT * X.var(axis=0).mean() ** 0.5
@@ -122,10 +132,15 @@ def test_fingerprint_tells_problems_apart():
             ((X, y, X_val[::-1], y_val), {}),
             ((X, y, X_val, y_val), {"budget": 5}),
             ((X, y, X_val, y_val), {"alpha": 0.5}),
-            ((X, y, X_val, y_val), {"temperature": 1.0}),
+            ((X, y, X_val, y_val), {"judge_loss": "cross-entropy"}),
+            ((X, y, X_val, y_val), {"judge_loss": "cross-entropy", "temperature": 1.0}),
+            ((X, y, X_val, y_val), {"class_weight": "balanced"}),
+            ((X, y, X_val, y_val), {"class_shares": 0.2}),
+            ((X, y, X_val, y_val), {"path_tol": 1e-3}),
+            ((X, y), {}),
         ]
     }
-    assert len(prints) == 6
+    assert len(prints) == 11
 
 
 BAD = [
@@ -138,7 +153,13 @@ BAD = [
     ({"y_val": np.full(20, 7)}, "y_val must hold classes of y, got 7"),
     ({"budget": 41}, "budget must be"),
     ({"alpha": 0.0}, "alpha must be a finite number greater than 0"),
-    ({"temperature": 0}, "temperature must be a finite number in"),
+    ({"temperature": 0, "judge_loss": "cross-entropy"}, "temperature must be a finite number in"),
+    ({"temperature": 3.0}, 'temperature must be None with judge_loss="bounded", got 3.0; .*judge_loss="cross-entropy"'),
+    ({"judge_loss": "hinge"}, "judge_loss must be one of"),
+    ({"class_weight": "equal"}, "class_weight must be one of"),
+    ({"class_shares": 1.5}, "class_shares must be"),
+    ({"path_tol": 1.0}, "path_tol must be"),
+    ({"y_val": None}, "y_val must be given together with X_val"),
 ]
 
 
@@ -147,3 +168,24 @@ def test_bad_arguments(change, message):
     data = dict(zip(("X", "y", "X_val", "y_val"), make_data(), strict=True))
     with pytest.raises(InvalidInput, match=message):
         mb.SoftmaxDistillation(**data | change)
+
+
+def test_loose_models_on_the_way_have_nearly_the_same_values():
+    problem, exact = (mb.SoftmaxDistillation(*make_data(), alpha=0.02, path_tol=tol) for tol in (1e-3, None))
+    theta = make_theta("inside")
+    warm = problem.evaluate(theta * 0.9, NO_LAM).warm
+    cold, loose = exact.evaluate(theta, NO_LAM), problem.evaluate(theta, NO_LAM, warm=warm)
+    assert problem.evaluate(theta, NO_LAM).value == cold.value
+    assert loose.value == pytest.approx(cold.value, rel=1e-4)
+    assert np.abs(loose.grad_theta - cold.grad_theta).max() < 0.1 * np.abs(cold.grad_theta).max()
+
+
+def test_classes_keep_their_shares():
+    X, y, X_val, y_val = make_data()
+    counts = np.bincount(y)
+    kept = mb.SoftmaxDistillation(X, y, X_val, y_val, budget=20, class_shares=0.2).theta_set
+    assert kept.k == 20
+    assert np.all(kept.low >= np.floor(0.8 * counts / 2))
+    assert np.all(kept.high <= np.ceil(1.2 * counts / 2))
+    free = mb.SoftmaxDistillation(X, y, class_shares=0.5).theta_set
+    assert (free.k, free.low.tolist()) == (None, np.ceil(0.5 * counts).tolist())

@@ -33,8 +33,7 @@ every single row that polish tries costs a training run."""
 
 
 PATH_TOL = 1e-3
-"""How exactly models on the way are trained; the model of the answer is trained to 1e-9 (benchmarks/classifier_rows.py compares
-the answers and the time)."""
+"""How exactly models on the way are trained; the model of the answer is trained to 1e-9."""
 FEW_JUDGES = 300
 """With fewer validation rows than this, a warning says that they are few: on nine tables, rows chosen by 50 to 100 clean rows
 made models that were worse than those of all rows."""
@@ -177,7 +176,8 @@ class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.classes_, counts = np.unique(labels, return_counts=True)
         if len(self.classes_) < 2:
             raise InvalidInput(f"y must hold at least two classes, got one class only, {self.classes_[0]!r}; add rows of another")
-        candidates, data = np.arange(len(table)), (table, labels)
+        candidates: NDArray[np.intp] = np.arange(len(table))
+        data: tuple[Any, Any, Any, Any] = (table, labels, None, None)
         if X_val is not None or self.validation_fraction is not None:
             candidates, data = four_tables(
                 self, table, labels, X_val, y_val, partial(self._split, labels, counts, rng), dtype=None

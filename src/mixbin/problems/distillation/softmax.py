@@ -23,8 +23,8 @@ DEFAULT_ALPHA = 0.03
 keeps: the lower level divides by all rows, so that few kept rows would otherwise be outweighed by the penalty."""
 JUDGE_PENALTY = 0.1
 """If all rows judge, their loss is joined by this number times alpha/2 |B|^2. The whole penalty would pull too hard: the bounded
-loss is flatter than the cross entropy of the lower level, so that dropping right rows, which makes B smaller, would pay. With 20 %
-of the labels of digits and of a synthetic table wrong, dropped rows had F1 .96 and .90 at 0.1, .82 and .42 at 1."""
+loss is flatter than the cross entropy of the lower level, so that dropping right rows, which makes B smaller, would pay. With
+20 % of the labels of digits and of a synthetic table wrong, dropped rows had F1 .96 and .90 at 0.1, .82 and .42 at 1."""
 INTERCEPT = 30.0
 """The intercept is the coefficient of a constant column. The constant is this number times the typical deviation of the columns
 of X, which penalises the intercept very weakly. The penalty only matters if a class has no row left: its intercept would tend to

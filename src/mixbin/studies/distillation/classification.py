@@ -35,7 +35,7 @@ class Classification(TableStudy[Part]):
     # As in DistillationClassifier.
     settings: ClassVar = {"polish": 50}
     error, digits = "accuracy", ".4g"
-    measured = "loss is the cross entropy, accuracy the share of rows whose class is predicted."
+    measured = "loss is 1 minus the probability of the given class, accuracy the share of rows whose class is predicted."
     problem: SoftmaxDistillation
 
     def check(self) -> None:
@@ -93,7 +93,7 @@ class Classification(TableStudy[Part]):
                 accuracy = float(np.mean(classes[scores.argmax(axis=1)] == y))
                 if np.isin(y, classes).all():
                     own = np.searchsorted(classes, y)
-                    loss = float(np.mean(np.logaddexp.reduce(scores, axis=1) - scores[np.arange(len(own)), own]))
+                    loss = float(np.mean(-np.expm1(scores[np.arange(len(own)), own] - np.logaddexp.reduce(scores, axis=1))))
             out |= {f"{name}_loss": loss, f"{name}_accuracy": accuracy}
         return out | {"rows": int(np.count_nonzero(theta)), "alpha": self.problem.strength.value(lam)}
 
