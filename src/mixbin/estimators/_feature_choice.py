@@ -49,8 +49,8 @@ def choose(
 ) -> Chosen:
     """Choose a count among ``counts`` and, unless ``gamma`` is given, a ridge weight, both by cross-validation.
 
-    Of several counts, the smallest is chosen whose error is within one standard error of the lowest: fewer features that predict
-    as well.
+    Of several counts, the smallest is chosen whose error is within one standard error of the lowest (over the folds, of the
+    difference): fewer features that predict as well. The ridge weight is chosen alike.
     """
     n = X.shape[0]
     gammas = GAMMAS[loss] if gamma is None else (gamma / n,)
@@ -63,7 +63,10 @@ def choose(
     spread = (errors[:, :, best_gamma] - errors[:, best_count, best_gamma][:, None]).std(axis=0, ddof=1) / np.sqrt(len(errors))
     near = np.flatnonzero(mean[:, best_gamma] <= mean[best_count, best_gamma] + spread)
     count = int(near[0])
+    # Shrink no more than the folds ask for: the smallest gamma that is as good as the best one, by the same measure.
     at = int(mean[count].argmin())
+    apart = (errors[:, count] - errors[:, count, at][:, None]).std(axis=0, ddof=1) / np.sqrt(len(errors))
+    at = int(np.flatnonzero(mean[count] <= mean[count, at] + apart)[0])
     chosen = n * gammas[at] if gamma is None else gamma
     return Chosen(counts[count], float(chosen), mean, tuple(counts), tuple(float(n * it) for it in gammas))
 

@@ -183,7 +183,9 @@ class BestSubset:
         """Make the best swap until none lowers G; the search costs at most ``max_cost`` evaluations."""
         support, search = self.support_of(theta), self.search()
         work = Work(self._evaluation_work())
-        most = max(1.0, max_cost * work.unit / self._table_work())
+        most = np.floor(max_cost * work.unit / self._table_work())
+        if most < 1:
+            return Improved(np.asarray(theta, dtype=np.bool_), cost=work.cost)
         found = search.descend(support, most)
         work.note(search.n_tables * self._table_work())
         kept = np.zeros(self.n_features, dtype=np.bool_)
