@@ -99,7 +99,8 @@ class Labels(FitStudy[LabelsOptions]):
 
     def _more(self, files: list[Path]) -> Part | None:
         columns = [*self.features, self.target]
-        return self._part(tables.read_each(files, self.table, columns, self.options.header)) if files else None
+        read = [tables.read_like(self.table, columns, file, self.options.header) for file in files]
+        return self._part(read) if read else None
 
     def _part(self, read: list[tables.Table]) -> Part:
         X, y = [it.numbers(self.features) for it in read], [it.labels(self.target) for it in read]
