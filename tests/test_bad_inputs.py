@@ -43,6 +43,7 @@ PENALIZE = {
     "tol": [*NUMBERS, 0.0, 0.5, -1e-3],
     "max_outer": ["many", 0, -3, 2.5, NAN, INF, None, True],
     "relax_first": ["yes", 1, None],
+    "search": ["walk", None, 1, ["path"], b"path"],
     "polish": ["well", 0, -1, 2.5, NAN, None],
     "gap_tol": [*NUMBERS, -0.1],
 }

@@ -94,7 +94,7 @@ def test_the_offers_of_our_own_problems():
     groups = mb.GroupLassoStructure(*(rng.normal(size=shape) for shape in 2 * ((4, 6, 4), (4, 6))), n_groups=2)
     offers = CheckedProblem(groups).offers
     assert offers.terms is offers.search is offers.start is groups
-    assert dict(offers.preferred_settings) == {"inner_steps": 5, "starts": 1}
+    assert dict(offers.preferred_settings) == {"inner_steps": 5, "starts": 1, "portfolio_starts": 3}
     # The value of the wrapper is that of its problem, its gradient is not: it hands on what it names itself.
     published = CheckedProblem(mb.PublishedGradient(ridge, batch=5)).offers
     assert published.fingerprint is not None
@@ -116,7 +116,7 @@ def test_the_offers_of_our_own_problems():
         ({"improve": method}, r"^problem must be a whole LocalSearch, .*it lacks best_move"),
         ({"best_move": method, "evaluate_moves": method}, r"^problem must be a whole LocalSearch, .*it lacks improve"),
         ({"best_move": method, "improve": method}, r"^problem must be a whole LocalSearch, .*it lacks evaluate_moves"),
-        ({"preferred_settings": {"tol": 0.1}}, r"^problem\.preferred_settings must be a mapping .*inner_steps and starts"),
+        ({"preferred_settings": {"tol": 0.1}}, r"^problem\.preferred_settings must be a mapping .*inner_steps, starts and portfolio_starts"),
         ({"preferred_settings": 5}, r"^problem\.preferred_settings must be a mapping"),
         ({"preferred_settings": {"starts": 0}}, r"^problem\.preferred_settings\['starts'\] must be a whole number"),
         ({"preferred_settings": {"inner_steps": "few"}}, r"^problem\.preferred_settings\['inner_steps'\] must be"),

@@ -241,7 +241,7 @@ def _preferences(given: object) -> Mapping[str, int]:
     """The preferred settings of a problem, each checked."""
     if given is None:
         return {}
-    allowed = ", ".join(PREFERENCES)
+    allowed = f"{', '.join(PREFERENCES[:-1])} and {PREFERENCES[-1]}"
     if not isinstance(given, Mapping) or not set(given) <= set(PREFERENCES):
         must = f"a mapping whose names are among {allowed}"
         raise check.fail("problem.preferred_settings", given, must, 'such as {"inner_steps": 5, "starts": 1}')

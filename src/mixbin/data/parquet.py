@@ -66,6 +66,7 @@ class ParquetFolder:
     >>> rng, path = np.random.default_rng(0), Path(tempfile.mkdtemp())
     >>> for i in range(3):
     ...     part = pd.DataFrame(rng.normal(size=(50, 3)), columns=["size", "age", "price"])
+    ...     part["price"] += part["size"]
     ...     part.to_parquet(path / f"part-{i}.parquet", index=False)
     >>> folder = mb.ParquetFolder(path, target="price")
     >>> len(folder), folder.features

@@ -51,9 +51,10 @@ def trust(problem: RidgeDistillation, theta: NDArray[Any], lam: Floats, value: f
             "full)"
         )
     above = excess(problem, theta, lam, value)
-    # Inside the default range, a bound that costs next to nothing is no news: with enough rows the best alpha is often 0.
-    quiet = problem.default_alpha and above < NO_INTEREST
-    return Trust(above, ratio, doubts, None if quiet else at_bound(problem, lam))
+    # The default range begins so low that its lower bound stands for no penalty, which is often best, and a bound that costs next
+    # to nothing is no news either.
+    sides = ("lower", "upper") if not problem.default_alpha else () if above < NO_INTEREST else ("upper",)
+    return Trust(above, ratio, doubts, at_bound(problem, lam, sides))
 
 
 def excess(problem: RidgeDistillation, theta: NDArray[Any], lam: Floats, value: float) -> float:
@@ -64,13 +65,13 @@ def excess(problem: RidgeDistillation, theta: NDArray[Any], lam: Floats, value: 
     return (value - least) / least if least > 0 else float("nan")
 
 
-def at_bound(problem: RidgeDistillation, lam: Floats) -> str | None:
-    """A sentence if alpha ended at a bound of its range."""
+def at_bound(problem: RidgeDistillation, lam: Floats, sides: tuple[str, ...] = ("lower", "upper")) -> str | None:
+    """A sentence if alpha ended at one of these bounds of its range."""
     if isinstance(problem.alpha, float):
         return None
     alpha = problem.strength.value(lam)
     for bound, side in zip(problem.alpha, ("lower", "upper"), strict=True):
-        if abs(np.log(alpha / bound)) < AT_BOUND:
+        if side in sides and abs(np.log(alpha / bound)) < AT_BOUND:
             return f"alpha ended at the {side} bound {bound:.3g} of its range; give a wider range, or a number"
     return None
 
