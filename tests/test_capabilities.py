@@ -116,7 +116,7 @@ def test_the_offers_of_our_own_problems():
         ({"improve": method}, r"^problem must be a whole LocalSearch, .*it lacks best_move"),
         ({"best_move": method, "evaluate_moves": method}, r"^problem must be a whole LocalSearch, .*it lacks improve"),
         ({"best_move": method, "improve": method}, r"^problem must be a whole LocalSearch, .*it lacks evaluate_moves"),
-        ({"preferred_settings": {"tol": 0.1}}, r"^problem\.preferred_settings must be a mapping .*inner_steps, starts and portfolio_starts"),
+        ({"preferred_settings": {"tol": 0.1}}, r"^problem\.preferred_settings must be a mapping .*, starts and portfolio_starts"),
         ({"preferred_settings": 5}, r"^problem\.preferred_settings must be a mapping"),
         ({"preferred_settings": {"starts": 0}}, r"^problem\.preferred_settings\['starts'\] must be a whole number"),
         ({"preferred_settings": {"inner_steps": "few"}}, r"^problem\.preferred_settings\['inner_steps'\] must be"),

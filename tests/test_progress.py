@@ -33,7 +33,7 @@ def test_display_shows_stage_epsilon_value_distance_and_rate():
         lines.append(got.get())
 
     problem = quadratic(mb.Budget(30, 7), 0, "convex", n_lam=1)
-    mb.relax_and_penalize(problem, seed=0, starts=2, callbacks=[keep, display])
+    mb.relax_and_penalize(problem, search="path", seed=0, starts=2, callbacks=[keep, display])
     text = "".join(lines)
     for part in (
         "rows",

@@ -579,11 +579,15 @@ def test_another_test_file_of_a_folder_is_not_gone_on_with(pieces, tmp_path, mon
 
 def test_rows_from_another_file_are_another_run(run, tmp_path):
     """The same rows, split off before: in the files they have other numbers."""
-    _, out = run
+    file, _ = run
+    out = tmp_path / "split"
+    assert distill(file, out, "--judge", "validation").exit_code == 0
     held = json.loads((out / "methods.json").read_text())["validation_split"]
     frame().drop(index=held).to_csv(tmp_path / "train.csv", index=False)
     frame().iloc[held].to_csv(tmp_path / "val.csv", index=False)
-    said = complaint(distill(tmp_path / "train.csv", out, "--validation", tmp_path / "val.csv", "--resume"))
+    said = complaint(
+        distill(tmp_path / "train.csv", out, "--judge", "validation", "--validation", tmp_path / "val.csv", "--resume")
+    )
     assert "holds a run that differs in validation; repeat the command" in said
 
 

@@ -59,6 +59,7 @@ def tried(call, *args, about=(), also=(), **keywords):
     try:
         with warnings.catch_warnings(), in_time():
             warnings.simplefilter("ignore", mb.ConvergenceWarning)
+            warnings.simplefilter("ignore", mb.GradientWarning)  # functions that are wrong on purpose
             return call(*args, **keywords)
     except (mb.InvalidInput, mb.DivergedError, mb.CannotWrite) as error:
         look_at(error, [*names_of(call), *about])

@@ -736,7 +736,7 @@ def fitted(call, *args, about=(), **keywords):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataConversionWarning)
             warnings.filterwarnings("ignore", message=".*feature names")
-            warnings.filterwarnings("ignore", message=".*(validation rows for|rows that were not kept)")
+            warnings.filterwarnings("ignore", message=".*(validation rows for|rows that were not kept|rows judge)")
             return call(*args, **keywords)
 
     return tried(inner, about=(*about, *odd.names_of(call)))

@@ -58,8 +58,9 @@ PROBLEMS = {"terms": Terms, "function": function_problem}
 
 
 def run(solver, checkpoint=None, at_evaluation=lambda: None, problem="terms", **keywords):
-    """The run of the tests: two starts, all phases."""
+    """The run of the tests: two starts, all phases. The terms follow paths only, which have these phases."""
     settings = {
+        "search": "path" if problem == "terms" else "portfolio",
         "solver": solver,
         "starts": 2,
         "inner_steps": 3,

@@ -34,8 +34,8 @@ def make_theta(kind, m=40):
         (True, {"judge_loss": "cross-entropy", "temperature": 1.0}),
         (True, {"judge_loss": "cross-entropy"}),
         (True, {}),
-        (True, {"class_weight": "balanced"}),
-        (False, {"class_weight": "balanced", "path_tol": 1e-3}),
+        (True, {"balanced": True}),
+        (False, {"balanced": True, "path_tol": 1e-3}),
     ],
 )
 def test_gradient_against_central_differences(K, kind, judges, settings):
@@ -134,7 +134,7 @@ def test_fingerprint_tells_problems_apart():
             ((X, y, X_val, y_val), {"alpha": 0.5}),
             ((X, y, X_val, y_val), {"judge_loss": "cross-entropy"}),
             ((X, y, X_val, y_val), {"judge_loss": "cross-entropy", "temperature": 1.0}),
-            ((X, y, X_val, y_val), {"class_weight": "balanced"}),
+            ((X, y, X_val, y_val), {"balanced": True}),
             ((X, y, X_val, y_val), {"class_shares": 0.2}),
             ((X, y, X_val, y_val), {"path_tol": 1e-3}),
             ((X, y), {}),
@@ -156,7 +156,7 @@ BAD = [
     ({"temperature": 0, "judge_loss": "cross-entropy"}, "temperature must be a finite number in"),
     ({"temperature": 3.0}, 'temperature must be None with judge_loss="bounded", got 3.0; .*judge_loss="cross-entropy"'),
     ({"judge_loss": "hinge"}, "judge_loss must be one of"),
-    ({"class_weight": "equal"}, "class_weight must be one of"),
+    ({"balanced": "equal"}, "balanced must be"),
     ({"class_shares": 1.5}, "class_shares must be"),
     ({"path_tol": 1.0}, "path_tol must be"),
     ({"y_val": None}, "y_val must be given together with X_val"),

@@ -225,7 +225,17 @@ def test_many_rows(browser, tmp_path):
     names = [f"measure {i}" for i in range(8)]
     folders.write_table(tmp_path / "large.csv", names, 62_500)
     options = ["--target", "-1", "--budget", "50000", "--method", "top-k", "--alpha", "1e-3", "--max-evaluations", "5"]
-    folders.done("distill", tmp_path / "large.csv", *options, "--validation-fraction", "0.1", "--out", tmp_path / "run")
+    folders.done(
+        "distill",
+        tmp_path / "large.csv",
+        *options,
+        "--judge",
+        "validation",
+        "--validation-fraction",
+        "0.1",
+        "--out",
+        tmp_path / "run",
+    )
     page = tmp_path / "run" / "report.html"
     assert page.stat().st_size < 10_000_000
     browser.open(page)

@@ -30,8 +30,8 @@ from mixbin.problems import SoftmaxDistillation
 POLISH = 50
 """Polish may use at most this many evaluations. The penalised path already ends at a binary answer that is nearly as good, and
 every single row that polish tries costs a training run."""
-
-
+CLASS_SHARES = 0.2
+"""With a budget, the share of a class among the kept rows lies within this fraction of its share among all rows."""
 PATH_TOL = 1e-3
 """How exactly models on the way are trained; the model of the answer is trained to 1e-9."""
 FEW_JUDGES = 300
@@ -56,9 +56,9 @@ class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     temperature : float or None, default=None
         Divides the scores in the cross entropy; None is 3. Above 1, all rows count, not just those near a class border. Only with
         ``judge_loss="cross-entropy"``.
-    class_weight : {"balanced", None}, default="balanced"
-        "balanced" makes every class count the same among the rows that judge, however rare it is; None makes every row count the
-        same, which raises the accuracy on unequal classes and lowers the balanced accuracy.
+    balanced : bool, default=True
+        Whether every class counts the same among the rows that judge, however rare it is. With False every row counts the same,
+        which raises the accuracy on unequal classes and lowers the balanced accuracy.
     class_shares : float or None, default=0.2
         With a budget, the share of every class among the kept rows lies within this fraction of its share among all rows, and
         every class keeps a row where the budget allows it. Without a budget, every class keeps at least this fraction of its
@@ -127,8 +127,8 @@ class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         alpha: float | tuple[float, float] | None = None,
         judge_loss: str = "bounded",
         temperature: float | None = None,
-        class_weight: str | None = "balanced",
-        class_shares: float | None = 0.2,
+        balanced: bool = True,
+        class_shares: float | None = CLASS_SHARES,
         method: str = "penalize",
         validation_fraction: float | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -139,7 +139,7 @@ class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.alpha = alpha
         self.judge_loss = judge_loss
         self.temperature = temperature
-        self.class_weight = class_weight
+        self.balanced = balanced
         self.class_shares = class_shares
         self.method = method
         self.validation_fraction = validation_fraction
@@ -189,7 +189,7 @@ class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             alpha=self.alpha,
             judge_loss=self.judge_loss,
             temperature=self.temperature,
-            class_weight=self.class_weight,
+            balanced=self.balanced,
             class_shares=self.class_shares,
             path_tol=PATH_TOL,
         )

@@ -18,13 +18,14 @@ class Judge(NamedTuple):
 
     loss: str
     temperature: float | None
-    class_weight: str | None
+    balanced: bool
+    """Whether all classes count alike."""
     penalty: float = 0.0
 
     @classmethod
-    def of(cls, judge_loss: object, temperature: object, class_weight: object) -> "Judge":
+    def of(cls, judge_loss: object, temperature: object, balanced: object) -> "Judge":
         """The settings, checked; the penalty is 0."""
-        weight: str | None = check.choice("class_weight", class_weight, (None, "balanced"))
+        weight = check.flag("balanced", balanced)
         loss: str = check.choice("judge_loss", judge_loss, ("bounded", "cross-entropy"))
         if loss == "bounded":
             if temperature is not None:
@@ -40,7 +41,7 @@ class Judge(NamedTuple):
 
     def weights(self, y: Codes) -> Floats:
         """The weight of each row: the same for all or, if balanced, such that all classes among them have the same total."""
-        if self.class_weight is None:
+        if not self.balanced:
             return np.full(len(y), 1.0 / len(y))
         counts = np.bincount(y)
         return np.asarray(1.0 / (np.count_nonzero(counts) * counts[y]))

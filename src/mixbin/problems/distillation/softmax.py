@@ -75,8 +75,8 @@ class SoftmaxDistillation:
     temperature : float, optional
         Divides the scores in the cross entropy, 3 by default. Above 1, all validation rows count. At 1, the few rows near the
         border between two classes dominate, and many choices of rows fit these few. Only with ``judge_loss="cross-entropy"``.
-    class_weight : {None, "balanced"}, default None
-        "balanced" replaces the mean over the rows that judge by the mean over classes of the means over their rows, so that a
+    balanced : bool, default False
+        Whether the mean over the rows that judge is replaced by the mean over classes of the means over their rows, so that a
         rare class counts as much as a frequent one.
     class_shares : float, optional
         Keeps classes from vanishing. With a budget, the share of every class among the kept rows lies within this fraction of its
@@ -124,11 +124,11 @@ class SoftmaxDistillation:
         alpha: float | tuple[float, float] | None = None,
         judge_loss: str = "bounded",
         temperature: float | None = None,
-        class_weight: str | None = None,
+        balanced: bool = False,
         class_shares: float | None = None,
         path_tol: float | None = None,
     ) -> None:
-        judge = Judge.of(judge_loss, temperature, class_weight)
+        judge = Judge.of(judge_loss, temperature, balanced)
         self.judge_loss, self.temperature = judge.loss, judge.temperature
         self.path_tol = None if path_tol is None else check.real("path_tol", path_tol, low=TIGHT, high=LOOSEST)
         table = _table("X", X)

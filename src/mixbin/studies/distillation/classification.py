@@ -12,6 +12,7 @@ from mixbin._files import json_text
 from mixbin._validate import Floats
 from mixbin.data import tables
 from mixbin.errors import InvalidInput
+from mixbin.estimators.classification import CLASS_SHARES, PATH_TOL, POLISH
 from mixbin.problems import SoftmaxDistillation
 from mixbin.reporting.record import Line
 from mixbin.result import Result
@@ -32,8 +33,7 @@ class Classification(TableStudy[Part]):
         "dropped.csv": "the other candidate rows: those whose label to doubt",
         "model.json": "the logistic regression trained on the selected rows",
     }
-    # As in DistillationClassifier.
-    settings: ClassVar = {"polish": 50}
+    settings: ClassVar = {"polish": POLISH}
     error, digits = "accuracy", ".4g"
     measured = "loss is 1 minus the probability of the given class, accuracy the share of rows whose class is predicted."
     problem: SoftmaxDistillation
@@ -54,7 +54,16 @@ class Classification(TableStudy[Part]):
     def load(self) -> None:
         """Features as numbers, classes as text."""
         self.read()
-        self.problem = SoftmaxDistillation(*self.train, *self.validation, budget=self.budget, alpha=self.options.alpha)
+        # As in DistillationClassifier, whose defaults the command shares.
+        self.problem = SoftmaxDistillation(
+            *self.train,
+            *self.validation,
+            budget=self.budget,
+            alpha=self.options.alpha,
+            balanced=True,
+            class_shares=CLASS_SHARES,
+            path_tol=PATH_TOL,
+        )
 
     def prepare(self) -> str | None:
         """Point to the command that finds wrong labels, if that is what was asked for."""
