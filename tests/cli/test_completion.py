@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from mixbin.cli import app
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = ["demo", "distill", "groups", "labels", "reproduce", "report"]
+COMMANDS = ["demo", "distill", "groups", "labels", "features", "reproduce", "report"]
 CODE = """
 import sys
 from mixbin.cli import main

@@ -182,7 +182,7 @@ class FeatureSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
             check.array("y", targets, remedy='give numbers, or loss="logistic" for classes') if squared else self._coded(targets)
         )
         most = self._most(int(table.shape[1]))
-        table, means, scales = _standardised(table)
+        table, means, scales = standardised(table)
         settings: dict[str, Any] = {"groups": self.groups, "per_group": self.per_group}
         if self.n_features == "auto":
             counts = counts_to_try(max(1, min(most, MOST_AUTO, table.shape[0] // 3)))
@@ -325,7 +325,7 @@ class _ProgressLine:
             )
 
 
-def _standardised(X: Any) -> tuple[Any, Floats, Floats]:
+def standardised(X: Any) -> tuple[Any, Floats, Floats]:
     """The table with columns of mean 0 and variance 1, its means and its scales; a sparse table is only divided by the scales.
 
     A column that is constant up to rounding has the scale 1.

@@ -14,6 +14,7 @@ COMMANDS = {
     "distill": "mixbin.studies.distillation.options:DistillOptions",
     "groups": "mixbin.studies.groups.options:GroupsOptions",
     "labels": "mixbin.studies.labels.options:LabelsOptions",
+    "features": "mixbin.studies.features.options:FeaturesOptions",
 }
 """The options of each command. Their modules load nothing heavy, so that help stays quick."""
 KINDS = {
@@ -22,6 +23,7 @@ KINDS = {
     "classification": "mixbin.studies.distillation.classification:Classification",
     "groups": "mixbin.studies.groups.study:Groups",
     "labels": "mixbin.studies.labels.study:Labels",
+    "features": "mixbin.studies.features.study:Features",
 }
 """The study of each kind of run."""
 

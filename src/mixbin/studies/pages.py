@@ -61,7 +61,7 @@ def _write_page(folder: Path) -> Path:
     if not pages:
         raise InvalidInput(
             f"RUN_DIR must hold a finished run, or folders of runs, got {str(folder)!r}, which has none; "
-            "pass the folder that --out of distill, groups, reproduce or demo named"
+            "pass the folder that --out of a command named"
         )
     return _write(folder / INDEX, html(_index(folder, pages)))
 

@@ -1,0 +1,295 @@
+"""Which features of a table to keep: ``FeatureSelector`` as a command."""
+
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixbin import _validate as check
+from mixbin._digest import digest
+from mixbin._files import csv_text, json_text
+from mixbin._validate import Floats
+from mixbin.data import tables
+from mixbin.data.one_blas_thread import on_one_blas_thread
+from mixbin.errors import InvalidInput
+from mixbin.estimators import FeatureSelector
+from mixbin.problems.best_subset.problem import LARGEST
+from mixbin.reporting.blocks import Page
+from mixbin.reporting.record import Line, Record
+from mixbin.reporting.runs import Column, Run
+from mixbin.studies.features import page
+from mixbin.studies.features.comparison import FOLDS, counts_on_path, errors_on, held_out
+from mixbin.studies.features.options import FeaturesOptions
+from mixbin.studies.features.words import ALL, BEST, NAMES, cut, measured, proof
+from mixbin.studies.study import FitStudy, Table
+
+BOOTSTRAP_DRAWS = 100
+FEWEST_ROWS = 10
+MOST_PRINTED = 20
+"""Features that the terminal shows."""
+LONGEST_PRINTED = 30
+"""Letters of a name in the terminal."""
+
+Part = tuple[Floats, Floats]
+"""Features and targets; two classes are 0 and 1."""
+
+
+class Features(FitStudy[FeaturesOptions]):
+    """One table in memory, with numbers or two classes to predict."""
+
+    kind = "features"
+    files: ClassVar = {
+        "features.csv": "every feature: kept or not, rank, coefficient, effect",
+        "selected.csv": "the table with the features kept and the target",
+        "model.json": "the model on the features kept, and its scikit-learn call",
+    }
+    measured = (
+        f"Held-out folds (cv): features, ridge weight and model are from {FOLDS - 1} of {FOLDS} folds, errors from the other. "
+        "Models on few features have the ridge weight of the best subset; all features have one of their own, and the lasso "
+        "shrinks by itself."
+    )
+    selector: FeatureSelector
+
+    def check(self) -> None:
+        """Refuse options before any file is read."""
+        check.whole("--seed", self.options.seed, low=0, high=2**32 - 1, remedy="write a small number")
+        if self.options.time_limit is not None:
+            check.real("--time-limit", self.options.time_limit, low=0, remedy="write seconds such as 60")
+            if not self.options.prove:
+                raise InvalidInput("--time-limit must come with --prove, got it alone; add --prove or leave it out")
+
+    @property
+    def source(self) -> str:
+        """The name of the table."""
+        return self.options.train.name
+
+    @property
+    def loss(self) -> str:
+        """The loss, by the name that ``FeatureSelector`` has for it."""
+        return str(self.options.loss.value)
+
+    def load(self) -> None:
+        """Features as numbers; targets as numbers, or as classes."""
+        options = self.options
+        self.table = tables.read(options.train, options.header)
+        self.features, self.target = self.table.roles(options.target, options.ignore)
+        if options.keep > len(self.features):
+            raise InvalidInput(
+                f"--keep must be at most the number of features, got {options.keep} for {len(self.features)}; keep fewer"
+            )
+        if len(self.table) < FEWEST_ROWS:
+            raise InvalidInput(f"{options.train} must have at least {FEWEST_ROWS} rows, got {len(self.table)}; add rows")
+        self.classes: list[str] | None = None
+        if self.loss == "logistic":
+            self.classes = self._two_classes(self.table.labels(self.target))
+        self.train = self._part([self.table])
+        if np.ptp(self.train[1]) == 0:
+            raise InvalidInput(f"--target must have values that differ, got {self.target!r} with one value; name another column")
+        columns = [*self.features, self.target]
+        read = [tables.read_like(self.table, columns, file, options.header) for file in options.test]
+        self.test = self._part(read) if read else None
+
+    def _two_classes(self, labels: NDArray[np.str_]) -> list[str]:
+        classes, counts = np.unique(labels, return_counts=True)
+        if len(classes) != 2 or counts.min() < FOLDS:
+            raise InvalidInput(
+                f"--target must have two classes with {FOLDS} rows or more for --loss logistic, got {self.target!r} with "
+                f"{len(classes)} values in {len(labels)} rows; leave other classes out, or use --loss squared for numbers"
+            )
+        return [str(name) for name in classes]
+
+    def _part(self, read: list[tables.Table]) -> Part:
+        X = np.concatenate([it.numbers(self.features) for it in read])
+        y = np.concatenate([self._targets(it) for it in read])
+        for name, values in [*zip(self.features, X.T, strict=True), (self.target, y)]:
+            if np.abs(values).max() > LARGEST:
+                raise InvalidInput(
+                    f"column {name!r} must hold numbers of at most {LARGEST:g}, got larger ones; use a larger unit"
+                )
+        return X, y
+
+    def _targets(self, table: tables.Table) -> Floats:
+        if self.classes is None:
+            try:
+                return table.numbers([self.target])[:, 0]
+            except InvalidInput as error:
+                raise InvalidInput(f"{error}; for two classes write --loss logistic") from None
+        labels = table.labels(self.target)
+        unknown = np.setdiff1d(labels, self.classes).tolist()
+        if unknown:
+            raise InvalidInput(f"{table.file} must hold the classes of {self.options.train}, got {check.listed(unknown)}")
+        return np.asarray(labels == self.classes[1], dtype=np.float64)
+
+    def contents(self) -> dict[str, Any]:
+        """All rows, the names of the columns, and the classes."""
+        hashes = {name: None if part is None else digest(*part) for name, part in {"data": self.train, "test": self.test}.items()}
+        return {**hashes, "columns": [*self.features, self.target], "classes": self.classes}
+
+    @on_one_blas_thread
+    def fit(self) -> list[Line]:
+        """Choose the features, and compare them with others on held-out folds and on the test rows."""
+        options, began = self.options, time.perf_counter()
+        settings: dict[str, Any] = {"n_features": options.keep, "loss": self.loss, "random_state": options.seed}
+        draws = BOOTSTRAP_DRAWS if options.stability else 0
+        proving: dict[str, Any] = {"prove": options.prove, "time_limit": options.time_limit}
+        self.selector = FeatureSelector(**settings, **proving, stability=draws).fit(*self.train)
+        seconds = time.perf_counter() - began
+        X, y = self.train
+        self.counts = counts_on_path(options.keep, X.shape[1], len(y))
+        self.at = self.counts.index(options.keep)
+        self.folds = held_out(X, y, settings, self.counts)
+        tested = None
+        if self.test is not None:
+            tested = errors_on(self.train, self.test, self.selector, [options.keep], options.seed)
+        lines = []
+        for name in NAMES:
+            numbers: dict[str, Any] = {"features": X.shape[1] if name == ALL else options.keep}
+            numbers |= {f"cv_{key}": value for key, value in self.folds.measured(name, self.at, self.loss).items()}
+            if tested is not None:
+                numbers |= {f"test_{key}": value for key, value in tested.measured(name, 0, self.loss).items()}
+            took = self.folds.seconds[name] + (tested.seconds[name] if tested else 0.0) + (seconds if name == BEST else 0.0)
+            lines.append(Line(name, numbers, seconds=round(took, 3), message="fitted"))
+        return lines
+
+    def facts(self) -> dict[str, Any]:
+        """Files, columns and counts; everything that the page draws."""
+        selector, options = self.selector, self.options
+        return {
+            "train": str(options.train),
+            "target": self.target,
+            "classes": self.classes,
+            "features": len(self.features),
+            "rows": len(self.table),
+            "test_rows": None if self.test is None else len(self.test[1]),
+            "keep": int(selector.n_features_),
+            "loss": self.loss,
+            "gamma": float(selector.gamma_),
+            "value": float(selector.value_),
+            "lower_bound": float(selector.lower_bound_),
+            "gap": float(selector.gap_),
+            "proved": bool(selector.proved_),
+            "prove": options.prove,
+            "time_limit": options.time_limit,
+            "stability_draws": BOOTSTRAP_DRAWS if options.stability else None,
+            "kept": [row for row in self._rows() if row["kept"]],
+            "counts": self.counts,
+            "curves": {name: self.folds.curve(name, self.loss) for name in NAMES if name != ALL},
+            "enough": self.folds.enough(self.counts),
+            "error_of_all": self.folds.curve(ALL, self.loss)[0],
+            "beside_all": list(self.folds.difference(self.at)),
+            "seed": options.seed,
+        }
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """Every feature with what is known about it: those kept first, by their effect, then the others by rank."""
+        selector, spread = self.selector, self.train[0].std(axis=0)
+        effects = selector.coef_ * spread
+        rows = []
+        for j in np.lexsort((-np.abs(effects), selector.ranking_)).tolist():
+            row = {
+                "feature": self.features[j],
+                "kept": bool(selector.support_[j]),
+                "rank": int(selector.ranking_[j]),
+                "coefficient": float(selector.coef_[j]),
+                "effect": float(effects[j]),
+            }
+            rows.append(row | ({"stability": float(selector.stability_[j])} if self.options.stability else {}))
+        return rows
+
+    def texts(self) -> dict[str, str]:
+        """All features, the table with those kept, and the model: intercept + coef x, for classes the log odds of the second."""
+        rows, selector = self._rows(), self.selector
+        kept = [j for j, it in enumerate(selector.support_) if it]
+        names = [self.features[j] for j in kept]
+        columns = [self.table.names.index(name) for name in (*names, self.target)]
+        every = self.table.rows(np.arange(len(self.table)))
+        model = {
+            "target": self.target,
+            "loss": self.loss,
+            "classes": self.classes,
+            "features": names,
+            "intercept": float(selector.intercept_),
+            "coef": selector.coef_[kept].tolist(),
+            "gamma": float(selector.gamma_),
+            "value": float(selector.value_),
+            "lower_bound": float(selector.lower_bound_),
+            "gap": float(selector.gap_),
+            "proved": bool(selector.proved_),
+            "rows": len(self.table),
+            "scikit_learn": self._call(),
+        }
+        return {
+            "features.csv": csv_text(list(rows[0]), [list(row.values()) for row in rows]),
+            "selected.csv": csv_text([*names, self.target], [[row[j] for j in columns] for row in every]),
+            "model.json": json_text(model),
+        }
+
+    def _call(self) -> str:
+        """The same model by scikit-learn; X are the features of selected.csv and y is its target."""
+        gamma = float(self.selector.gamma_)
+        model = f"Ridge(alpha={gamma!r})" if self.classes is None else f"LogisticRegression(C={1 / gamma!r})"
+        return f"make_pipeline(StandardScaler(), {model}).fit(X, y)"
+
+    # Words.
+
+    @classmethod
+    def sentence(cls, facts: Mapping[str, Any]) -> str:
+        """What is chosen, and by what."""
+        model, test = "logistic" if facts["loss"] == "logistic" else "ridge", facts["test_rows"]
+        return (
+            f"The task: keep {facts['keep']:,} of the {facts['features']:,} features of {Path(facts['train']).name}, such that a "
+            f"{model} regression on them fits column {facts['target']!r} best, on {facts['rows']:,} rows."
+            + ("" if test is None else f" {test:,} test rows play no part.")
+        )
+
+    @classmethod
+    def columns(cls) -> Mapping[str, Column]:
+        """How well models do on held-out folds and on test rows; a run has those of its loss."""
+        return {
+            "features": Column("features", ",d", "features"),
+            "cv_rmse": Column("error on held-out folds", ".4g", "cv\nerror"),
+            "cv_r2": Column("R\N{SUPERSCRIPT TWO} on held-out folds", ".4g", "cv\nR2"),
+            "test_rmse": Column("test error", ".4g", "test\nerror"),
+            "test_r2": Column("test R\N{SUPERSCRIPT TWO}", ".4g", "test\nR2"),
+            "cv_log_loss": Column("log loss on held-out folds", ".4g", "cv\nlog loss"),
+            "cv_accuracy": Column("accuracy on held-out folds", ".4g", "cv\naccuracy"),
+            "test_log_loss": Column("test log loss", ".4g", "test\nlog loss"),
+            "test_accuracy": Column("test accuracy", ".4g", "test\naccuracy"),
+        }
+
+    @classmethod
+    def explained(cls, record: Record) -> list[str]:
+        """What the error is, and how it was measured."""
+        logistic = record.facts["loss"] == "logistic"
+        error = [] if logistic else ["Error is the root of the mean squared error, in the units of the target."]
+        return [*error, cls.measured, "Seconds include the folds."]
+
+    @classmethod
+    def more(cls, record: Record) -> Iterator[str | Table]:
+        """The features kept, and how far from the best choice they can be."""
+        facts = record.facts
+        stability = facts["stability_draws"] is not None
+        rows = [
+            [
+                cut(it["feature"], LONGEST_PRINTED),
+                f"{it['coefficient']:.4g}",
+                f"{it['effect']:.4g}",
+                *([f"{it['stability']:.2f}"] if stability else []),
+            ]
+            for it in facts["kept"][:MOST_PRINTED]
+        ]
+        more = facts["keep"] - len(rows)
+        yield "The features kept, by their effect (coefficient times standard deviation):" + (
+            f" the first {len(rows)}, the other {more:,} are in features.csv." if more else ""
+        )
+        yield Table(["feature", "coefficient", "effect", *(["stability"] if stability else [])], rows)
+        yield f"{proof(facts)} {measured(record)}"
+
+    @classmethod
+    def page(cls, run: Run) -> Page:
+        """The page of a finished run."""
+        # The page has no column of seconds.
+        return page.page(run, cls.columns(), cls.explained(run.record)[:-1])

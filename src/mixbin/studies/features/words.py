@@ -1,0 +1,64 @@
+"""What came out, in sentences made from the facts of the record."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from mixbin.reporting.record import Record
+
+ALL, RANDOM, LASSO, REFITTED, BEST = "all features", "random features", "lasso", "lasso, trained anew", "best subset"
+NAMES = (ALL, RANDOM, LASSO, REFITTED, BEST)
+"""The lines of the comparison; the last is the answer."""
+FEW = 0.8
+"""A feature that is kept in fewer than this share of the bootstrap draws is called unsure."""
+
+
+def proof(facts: Mapping[str, Any]) -> str:
+    """How far the features kept can be from the best choice of all, on the rows of the table."""
+    kept = features(facts["keep"])
+    if facts["keep"] == facts["features"]:
+        return "All features are kept, so there was nothing to choose."
+    if facts["proved"]:
+        return f"Proved the best: no other choice of {kept} fits these rows better."
+    return f"No choice of {kept} can fit these rows more than {percent(facts['gap'])} better."
+
+
+def measured(record: Record) -> str:
+    """The error on held-out folds beside that of random features and of all."""
+    facts = record.facts
+    key, name = ("cv_log_loss", "log loss") if facts["loss"] == "logistic" else ("cv_rmse", "error")
+    errors = {line.method: f"{line.numbers[key]:.4g}" for line in record.lines}
+    return (
+        f"On held-out folds their {name} is {errors[BEST]}, against {errors[ALL]} with all {facts['features']:,} features and "
+        f"{errors[RANDOM]} with {facts['keep']:,} at random."
+    )
+
+
+def beside_all(facts: Mapping[str, Any]) -> str:
+    """Whether the features kept predict as well as all features, as far as the folds can tell."""
+    apart, error = facts["beside_all"]
+    if apart > 2 * error:
+        return "All features predict better on the held-out folds, by more than two standard errors"
+    if apart < -2 * error:
+        return "The features kept predict better than all features on the held-out folds, by more than two standard errors"
+    return "On the held-out folds, the features kept and all features predict alike: they differ by less than two standard errors"
+
+
+def features(count: int) -> str:
+    """A count of features in words."""
+    return "1 feature" if count == 1 else f"{count:,} features"
+
+
+def percent(share: float) -> str:
+    """A share as a percentage with two digits, rounded up, because it is a bound."""
+    value = 100 * share
+    if value <= 0:
+        return "0\N{NO-BREAK SPACE}%"
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    # Rounding errors must not lift a number that has two digits already.
+    return f"{math.ceil(value / unit - 1e-9) * unit:.3g}\N{NO-BREAK SPACE}%"
+
+
+def cut(name: str, longest: int) -> str:
+    """The beginning of a name that is too long."""
+    return name if len(name) <= longest else name[: longest - 3] + "..."
