@@ -18,8 +18,8 @@ SMALL_WORK, HELD = 2_000_000, 1e-9
 """With at most this many rows times squared features, several random selections are searched. The first eps holds each of them in
 place, so that it goes straight to exchanges of rows. Unlike a path of gradient steps these do not amplify rounding: other units
 of the columns lead to the same rows or to as good ones."""
-AT_BOUND = 1e-6
-"""An alpha whose logarithm is this near to that of a bound counts as being there."""
+WIDER = "give a wider range, or a number"
+"""What to do about an alpha at a bound."""
 
 
 class Trust(NamedTuple):
@@ -54,7 +54,8 @@ def trust(problem: RidgeDistillation, theta: NDArray[Any], lam: Floats, value: f
     # The default range begins so low that its lower bound stands for no penalty, which is often best, and a bound that costs next
     # to nothing is no news either.
     sides = ("lower", "upper") if not problem.default_alpha else () if above < NO_INTEREST else ("upper",)
-    return Trust(above, ratio, doubts, at_bound(problem, lam, sides))
+    strength = problem.strength
+    return Trust(above, ratio, doubts, strength.at_bound("alpha", strength.value(lam), WIDER, sides))
 
 
 def excess(problem: RidgeDistillation, theta: NDArray[Any], lam: Floats, value: float) -> float:
@@ -63,17 +64,6 @@ def excess(problem: RidgeDistillation, theta: NDArray[Any], lam: Floats, value: 
     if value <= least:
         return 0.0
     return (value - least) / least if least > 0 else float("nan")
-
-
-def at_bound(problem: RidgeDistillation, lam: Floats, sides: tuple[str, ...] = ("lower", "upper")) -> str | None:
-    """A sentence if alpha ended at one of these bounds of its range."""
-    if isinstance(problem.alpha, float):
-        return None
-    alpha = problem.strength.value(lam)
-    for bound, side in zip(problem.alpha, ("lower", "upper"), strict=True):
-        if side in sides and abs(np.log(alpha / bound)) < AT_BOUND:
-            return f"alpha ended at the {side} bound {bound:.3g} of its range; give a wider range, or a number"
-    return None
 
 
 def unkept_ratio(problem: RidgeDistillation, theta: NDArray[Any], lam: Floats, seed: int) -> float:
