@@ -68,7 +68,7 @@ def _around(mean: Floats, count: float, total: Floats, squares: Floats) -> Float
 
 
 def _errors(train: Floats, test: Floats, d: int) -> Floats:
-    """The sums of squared errors on the rows of ``test`` for each of ALPHAS and each target, from both scatters around one mean."""
+    """The squared errors on the rows of ``test``, for each of ALPHAS and each target, from both scatters around one mean."""
     lengths, Q = np.linalg.eigh(train[:d, :d])
     slopes = Q.T @ train[:d, d:]
     rotated, across = Q.T @ test[:d, :d] @ Q, Q.T @ test[:d, d:]
