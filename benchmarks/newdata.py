@@ -4,7 +4,8 @@
 
 Tables made here have columns of very different scale; ratios are test errors (RMSE) divided by those of RidgeCV on all training
 rows. Seconds are those of this process. A fit may take 3 times RidgeCV(cv=10) on the same table, and 2 s; at 5 % of the rows the
-ratio may be 1.02. --uci adds the tables of a folder, NAME-data.csv.gz with the target last: only the seconds count there. --blog adds 1 % of the rows of BlogFeedback: an excess of at most 0.25 % within 60 published steps.
+ratio may be 1.02. --uci adds the tables of a folder, NAME-data.csv.gz with the target last: only the seconds count
+there. --blog adds 1 % of the rows of BlogFeedback: an excess of at most 0.25 % within 60 published steps.
 """
 
 import argparse
