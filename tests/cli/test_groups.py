@@ -293,6 +293,15 @@ def test_the_report_in_a_pipe(everything, files, tmp_path):
         assert word not in text.split("About")[0]
 
 
+def test_lam_at_a_bound_is_in_the_terminal_and_on_the_page(tmp_path):
+    there = {name: 1e4 * a if name.startswith("y") else a for name, a in arrays().items()}
+    np.savez(tmp_path / "t.npz", **there)  # the best lam grows with the targets
+    got = invoke("--data", tmp_path / "t.npz", "--n-groups", 3, *QUICK, "--out", tmp_path / "run")
+    said = "Beware: lam ended at the upper bound 1 of its range; scale the targets"
+    assert said in " ".join(got.stdout.split())
+    assert said in (tmp_path / "run" / "report.html").read_text()
+
+
 def test_help_shows_an_example_and_is_quick():
     got = invoke("--help")
     assert got.exit_code == 0

@@ -148,10 +148,18 @@ class TestMethods:
 
 
 class TestLam:
+    @pytest.mark.filterwarnings("ignore:lam ended at:mixbin.ConvergenceWarning")
     def test_a_number_a_pair_and_the_default(self):
         assert quick(lam=2).fit(X, Y).lam_ == 2.0
         assert 0.01 <= quick(lam=(0.01, 0.02)).fit(X, Y).lam_ <= 0.02
         assert_same_bits(quick(lam=None).fit(X, Y), quick(lam=[1e-3, 1.0]).fit(X, Y))
+
+    def test_one_at_a_bound_of_its_range_is_a_warning(self):
+        for lam, side in (((1e-9, 1e-8), "upper bound 1e-08"), ((50.0, 90.0), "lower bound 50")):
+            with pytest.warns(mb.ConvergenceWarning, match=f"^lam ended at the {side} of its range; scale the targets"):
+                model = quick(lam=lam).fit(X, Y, X_VAL, Y_VAL)
+            assert model.lam_ in lam
+        quick(lam=50.0).fit(X, Y, X_VAL, Y_VAL)  # a number has no range to end at
 
     @pytest.mark.parametrize("method", METHODS)
     def test_cross_validation(self, method):
@@ -222,6 +230,7 @@ class TestFormats:
         assert model.tasks_.tolist() == NAMES
         assert_same_bits(model, expected)
 
+    @pytest.mark.filterwarnings("ignore:lam ended at:mixbin.ConvergenceWarning")
     def test_tasks_of_different_sizes(self):
         counts, counts_val = [9, 4, 7, 2, 5, 9], [1, 9, 2, 3, 9, 5]
         data = [[a[t][: n[t]] for t in range(T)] for a, n in ((X, counts), (Y, counts), (X_VAL, counts_val), (Y_VAL, counts_val))]
@@ -278,6 +287,7 @@ class TestSplit:
             together = np.concatenate([train.tables[t], val.tables[t]])
             np.testing.assert_array_equal(np.sort(together, axis=0), np.sort(X[t], axis=0))
 
+    @pytest.mark.filterwarnings("ignore:lam ended at:mixbin.ConvergenceWarning")
     def test_splitting_by_hand_gives_the_same_bits(self):
         train, val, _ = quick()._data(X, Y, None, None, None, None, np.random.RandomState(0))
         for lam in (None, "cv"):
@@ -397,6 +407,7 @@ class TestInsideScikitLearn:
         first, second = (quick(method=method, n_jobs=jobs).fit(X, Y) for jobs in (1, 2))
         assert_same_bits(first, second)
 
+    @pytest.mark.filterwarnings("ignore:lam ended at:mixbin.ConvergenceWarning")
     def test_a_generator_goes_on(self):
         rng = np.random.RandomState(0)
         first, second = (quick(random_state=rng).fit(X, Y) for _ in range(2))
@@ -653,7 +664,8 @@ def test_shops_with_sales_near_50():
     model = GroupStructureRegressor(n_groups=3, random_state=0, n_jobs=1, max_evaluations=300).fit(X_shops, sales)
     assert model.score(X_test, sales_test) > 0.9
     assert adjusted_rand_score(labels, model.labels_) == 1.0
-    without = clone(model).set_params(fit_intercept=False).fit(X_shops, sales)
+    with pytest.warns(mb.ConvergenceWarning, match=r"^lam ended at the \w+ bound .* of its range; scale the targets"):
+        without = clone(model).set_params(fit_intercept=False).fit(X_shops, sales)
     assert without.score(X_test, sales_test) < 0.0
 
 

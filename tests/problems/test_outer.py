@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.linear_model import Ridge, RidgeCV
-from sklearn.model_selection import PredefinedSplit
+from sklearn.model_selection import KFold
 
 import mixbin as mb
 from mixbin.data.rows import DenseRows
@@ -142,8 +142,9 @@ class TestCrossValidation:
             assert np.bincount(folds).tolist() == [6] * 10
             scales = X.std(axis=0)
             found = cross_validated(DenseRows(X, y).fold_sums(folds, n_folds), scales)
-            cv = PredefinedSplit(folds)
-            expected = RidgeCV(alphas=ALPHAS, cv=cv, scoring="neg_mean_squared_error").fit(X / scales, y).alpha_
+            cv = KFold(10, shuffle=True, random_state=1)
+            assert all((np.flatnonzero(folds == i) == np.sort(test)).all() for i, (_, test) in enumerate(cv.split(X)))
+            expected = RidgeCV(alphas=ALPHAS, cv=cv).fit(X / scales, y).alpha_
             assert found == pytest.approx(expected)
 
     @pytest.mark.parametrize("store", STORES)

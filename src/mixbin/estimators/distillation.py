@@ -29,7 +29,7 @@ from mixbin.estimators._common import (
     validated,
 )
 from mixbin.problems import RidgeDistillation
-from mixbin.problems.distillation.trust import first_point, trust
+from mixbin.problems.distillation.trust import first_point, in_standard_units, trust
 
 JUDGES = ("auto", "full", "validation")
 
@@ -213,10 +213,15 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
     def _choose(self, problem: RidgeDistillation, candidates: Any, n_rows: int, rng: np.random.RandomState) -> None:
         """Choose the rows, set the attributes, and warn about an answer that may not hold."""
         seed = self._cv_seed(rng)
-        settings = {"gap_tol": self.gap_tol, **first_point(problem, seed)}
-        self.coef_, self.intercept_ = choose_rows(self, problem, candidates, n_rows, rng, **settings)
+        searched = in_standard_units(problem)
+        settings = {"gap_tol": self.gap_tol, **first_point(searched, seed)}
+        model = choose_rows(self, searched, candidates, n_rows, rng, **settings)
+        theta, lam, value = self.result_.theta.astype(np.float64), self.result_.lam, self.result_.value
+        if searched is not problem:
+            model, value = problem.model(theta, lam), problem.evaluate(theta, lam, gradient=False).value
+        self.coef_, self.intercept_ = model
         self.outer_alpha_, self.scales_ = problem.outer_alpha, problem.scales
-        found = trust(problem, self.result_.theta, self.result_.lam, self.result_.value, seed)
+        found = trust(problem, theta, lam, value, seed)
         self.excess_, self.unkept_ratio_ = found.excess, found.unkept_ratio
         for doubt in found.doubts:
             warnings.warn(doubt, UserWarning, stacklevel=3)

@@ -3,6 +3,7 @@
 One of the methods finds the groups by solving ``GroupLassoStructure``; the fitted models are group lassos with these groups.
 """
 
+import warnings
 from collections.abc import Iterable
 from typing import Any, Literal, Self
 
@@ -16,9 +17,11 @@ from mixbin import _validate as check
 from mixbin._validate import Floats, listed
 from mixbin.data.task_formats import Ids, as_array, entries, labelled, layout, matched, named, tasks_of
 from mixbin.data.tasks import Tasks
-from mixbin.errors import InvalidInput
+from mixbin.errors import ConvergenceWarning, InvalidInput
 from mixbin.estimators._common import check_both, check_settings, generator, method_seed, run_method, sklearn_errors_about
 from mixbin.problems import GroupLassoStructure
+from mixbin.problems.group_lasso.structure import lam_at_bound
+from mixbin.problems.strength import Strength
 
 LAM_RANGE = (1e-3, 1.0)
 LAM_GRID = np.geomspace(*LAM_RANGE, 13)
@@ -95,6 +98,11 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
         The number of features seen by ``fit``.
     feature_names_in_ : array of shape (n_features_in_,)
         Their names, if the columns of X have names.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If lam ends at a bound of its range.
 
     See Also
     --------
@@ -194,6 +202,8 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
         self.coef_ = problem.coef(result.theta.astype(np.float64), result.lam)
         self.intercept_ = train.means().intercepts(self.coef_) if self.fit_intercept else np.zeros(train.n_tasks)
         self.tasks_ = as_array(ids)
+        if (said := lam_at_bound(Strength(bounds), self.lam_)) is not None:
+            warnings.warn(said, ConvergenceWarning, stacklevel=2)
         return self
 
     def predict(self, X: Any, tasks: Any = None) -> Any:

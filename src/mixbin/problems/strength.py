@@ -2,10 +2,14 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from mixbin import _validate as check
 from mixbin.sets import Box
+
+AT_BOUND = 1e-6
+"""A strength whose logarithm is this near to that of a bound counts as being there."""
 
 
 @dataclass(frozen=True)
@@ -33,3 +37,12 @@ class Strength:
     def lam(self, value: float) -> float | tuple[()]:
         """The ``lam`` at which the strength is ``value``; empty if the strength is fixed."""
         return () if self.fixed else value
+
+    def at_bound(self, name: str, value: float, remedy: str, sides: tuple[str, ...] = ("lower", "upper")) -> str | None:
+        """A sentence if ``value``, which the user calls ``name``, ended at one of these bounds of its range."""
+        if isinstance(self.bounds, float):
+            return None
+        for bound, side in zip(self.bounds, ("lower", "upper"), strict=True):
+            if side in sides and abs(np.log(value / bound)) < AT_BOUND:
+                return f"{name} ended at the {side} bound {bound:.3g} of its range; {remedy}"
+        return None

@@ -169,7 +169,7 @@ class RidgeDistillation:
         self.standardize = check.flag("standardize", standardize)
         self.judged_by_all = X_val is None
         self.n_features, self._one_target = int(X.shape[1]), y.ndim == 1
-        prior = _checked_outer_coef(outer_coef, outer, (*y.shape[1:], self.n_features))
+        self.outer_coef = prior = _checked_outer_coef(outer_coef, outer, (*y.shape[1:], self.n_features))
         seed = check.whole("cv_seed", cv_seed, low=0, remedy="it shuffles the folds of the cross-validation; pass 0")
         self._rows = candidates(X, y, chunks)
         m = self._rows.n_rows

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixbin._validate import Floats
+from mixbin.data.rows import DenseRows
 from mixbin.problems.distillation.ridge import RidgeDistillation
 
 ROWS_PER_FEATURE = 5
@@ -18,8 +19,10 @@ SMALL_WORK, HELD = 2_000_000, 1e-9
 """With at most this many rows times squared features, several random selections are searched. The first eps holds each of them in
 place, so that it goes straight to exchanges of rows. Unlike a path of gradient steps these do not amplify rounding: other units
 of the columns lead to the same rows or to as good ones."""
-AT_BOUND = 1e-6
-"""An alpha whose logarithm is this near to that of a bound counts as being there."""
+GRID, MOST_ENTRIES = 2.0**24, 20_000_000
+"""Rows are chosen on a table rounded to this part of a standard deviation, if it has at most so many entries."""
+WIDER = "give a wider range, or a number"
+"""What to do about an alpha at a bound."""
 
 
 class Trust(NamedTuple):
@@ -54,7 +57,8 @@ def trust(problem: RidgeDistillation, theta: NDArray[Any], lam: Floats, value: f
     # The default range begins so low that its lower bound stands for no penalty, which is often best, and a bound that costs next
     # to nothing is no news either.
     sides = ("lower", "upper") if not problem.default_alpha else () if above < NO_INTEREST else ("upper",)
-    return Trust(above, ratio, doubts, at_bound(problem, lam, sides))
+    strength = problem.strength
+    return Trust(above, ratio, doubts, strength.at_bound("alpha", strength.value(lam), WIDER, sides))
 
 
 def excess(problem: RidgeDistillation, theta: NDArray[Any], lam: Floats, value: float) -> float:
@@ -63,17 +67,6 @@ def excess(problem: RidgeDistillation, theta: NDArray[Any], lam: Floats, value: 
     if value <= least:
         return 0.0
     return (value - least) / least if least > 0 else float("nan")
-
-
-def at_bound(problem: RidgeDistillation, lam: Floats, sides: tuple[str, ...] = ("lower", "upper")) -> str | None:
-    """A sentence if alpha ended at one of these bounds of its range."""
-    if isinstance(problem.alpha, float):
-        return None
-    alpha = problem.strength.value(lam)
-    for bound, side in zip(problem.alpha, ("lower", "upper"), strict=True):
-        if side in sides and abs(np.log(alpha / bound)) < AT_BOUND:
-            return f"alpha ended at the {side} bound {bound:.3g} of its range; give a wider range, or a number"
-    return None
 
 
 def unkept_ratio(problem: RidgeDistillation, theta: NDArray[Any], lam: Floats, seed: int) -> float:
@@ -109,3 +102,21 @@ def first_point(problem: RidgeDistillation, seed: int) -> dict[str, Any]:
     if not isinstance(problem.alpha, float) and problem.outer_alpha:
         settings["lam0"] = np.clip(problem.outer_alpha * k / m, *problem.alpha)
     return settings
+
+
+def in_standard_units(problem: RidgeDistillation) -> RidgeDistillation:
+    """The problem on which to choose rows: the same, in units that do not depend on those of the table.
+
+    A search takes the best of many exchanges again and again, and nearly equal ones are told apart by rounding. So the same table
+    in other units would give other rows, about as good by the objective, yet with another error on new data. In standard
+    deviations, rounded to fewer digits than float64 has, both tables are the same to the bit. Sparse tables, blocks and very
+    large tables are taken as they are.
+    """
+    rows, d = problem.rows, problem.n_features
+    if not (problem.judged_by_all and problem.standardize and isinstance(rows, DenseRows) and problem.outer_coef is None):
+        return problem
+    if rows.n_rows * d > MOST_ENTRIES:
+        return problem
+    zhat = rows.take(np.arange(rows.n_rows), np.zeros(len(rows.centre)))
+    X = np.rint(zhat[:, :d] / problem.scales * GRID) / GRID
+    return RidgeDistillation(X, zhat[:, d:], budget=problem.theta_set.k, alpha=problem.alpha, outer_alpha=problem.outer_alpha)

@@ -371,6 +371,12 @@ class GroupLassoStructure:
         return lower
 
 
+def lam_at_bound(strength: Strength, lam: float) -> str | None:
+    """A sentence if ``lam`` ended at a bound of its range."""
+    remedy = "scale the targets such that they differ within a task by about 1, or give lam as a number"
+    return strength.at_bound("lam", lam, remedy)
+
+
 def usable_cores() -> int:
     """The number of cores that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -47,7 +47,17 @@ def _structures(run: Run, names: list[str]) -> list[StructureMap]:
     return maps
 
 
+def doubts(facts: Mapping[str, Any]) -> list[str]:
+    """What speaks against the answer; nothing for a record without this fact."""
+    return [f"Beware: {doubt}." for doubt in facts.get("doubts", [])]
+
+
 def _answer(run: Run) -> str:
+    """What came out, and what speaks against it."""
+    return " ".join([_found(run), *doubts(run.record.facts)])
+
+
+def _found(run: Run) -> str:
     """What came out, in a sentence."""
     main, truth = run.record.main, run.record.line("oracle")
     part = "validation" if main.numbers["test_loss"] is None else "test"

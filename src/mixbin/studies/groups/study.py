@@ -18,6 +18,7 @@ from mixbin.data.tasks import TaskData, Tasks
 from mixbin.datasets import GroupLassoData, make_group_lasso
 from mixbin.errors import InvalidInput
 from mixbin.problems import GroupLassoStructure
+from mixbin.problems.group_lasso.structure import lam_at_bound
 from mixbin.reporting.record import Line, Record
 from mixbin.reporting.runs import Column, shown
 from mixbin.result import Result, Status
@@ -207,6 +208,7 @@ class Groups(Study[GroupsOptions]):
         """Where the tasks are from, their sizes, and the truth."""
         options, data = self.options, self.data
         sizes = {name: options.size(name) for name in SYNTHETIC}
+        at_bound = lam_at_bound(self.problem.strength, self.problem.strength.value(main.lam))
         return {
             "data": None if options.data is None else str(options.data),
             "synthetic": None if options.synthetic is None else {"groups": options.synthetic.value, **sizes},
@@ -222,6 +224,7 @@ class Groups(Study[GroupsOptions]):
             "intercept": options.intercept,
             "seed": options.seed,
             "validation_split": data.split_off,
+            "doubts": [] if at_bound is None else [at_bound],
         }
 
     def texts(self, method: str, main: Result, out: Path) -> dict[str, str]:
@@ -277,7 +280,8 @@ class Groups(Study[GroupsOptions]):
 
     @classmethod
     def more(cls, record: Record) -> Iterator[str | Table]:
-        """The comparison with the truth, where it is known."""
+        """What speaks against the answer, and the comparison with the truth, where it is known."""
+        yield from page.doubts(record.facts)
         if record.facts["truth"]:
             known = shown(TRUTH, record)
             heads = ["method", *(str(column.short) for column in known.values())]
