@@ -39,6 +39,8 @@ LAM_STEPS = 50
 """At a binary theta, LAM_SOLVER makes at most this many steps to optimise lam."""
 FOR_POLISH = 0.25
 """The relaxed and the penalised stage leave this share of ``max_evaluations`` to polish."""
+LARGEST_ALTERNATION = 10_000
+"""With at most this many entries, lam is optimised after each call of the problem's own search, not only after the last one."""
 STALLED = 1e-6
 """If an outer iteration moves no entry of theta by this much, theta counts as a stationary point."""
 REPAIR = "the nearest feasible binary point was taken"
@@ -408,14 +410,27 @@ class Run:
         at, limit = self.at, self.settings.polish
         assert at.polish is not None
         if not polish_done(at.polish, limit) and not self._gap_is_small(at.polish):
+            searched = at.polish.reach < 0
             at.polish = polish_step(self.objective, at.polish, limit)
             at.answer = at.polish.theta
             at.inner += 1
             self.journal.row(at, at.answer.astype(np.float64), at.polish.lam)
+            if self._lam_is_next(at.polish, searched):
+                at.phase = "fix"
         elif at.polish.moved and self.problem.lam_set.size and self.settings.reoptimize_lam:
             at.phase = "fix"
         else:
             at.phase = "cold"
+
+    def _lam_is_next(self, polish: PolishState, searched: bool) -> bool:
+        """Whether to optimise lam before the problem's own search goes on. That no move is left need be proven for the last lam only.
+
+        On large sets a search takes many calls, so there lam waits for its end.
+        """
+        if not (searched and polish.moved) or polish_done(polish, self.settings.polish):
+            return False
+        alternates = self.settings.search == "portfolio" and self.settings.reoptimize_lam and self.problem.lam_set.size > 0
+        return alternates and self.problem.offers.search is not None and self.problem.theta_set.size <= LARGEST_ALTERNATION
 
     def _gap_is_small(self, polish: PolishState) -> bool:
         """Whether the lower bound proves that no answer is better than this one by ``gap_tol``."""
