@@ -423,9 +423,10 @@ class Run:
             at.phase = "cold"
 
     def _lam_is_next(self, polish: PolishState, searched: bool) -> bool:
-        """Whether to optimise lam before the problem's own search goes on. That no move is left need be proven for the last lam only.
+        """Whether to optimise lam before the problem's own search goes on.
 
-        On large sets a search takes many calls, so there lam waits for its end.
+        Only for the last lam need the search prove that no move is left. On large sets a search takes many calls, so there lam
+        waits for its end.
         """
         if not (searched and polish.moved) or polish_done(polish, self.settings.polish):
             return False
