@@ -6,26 +6,26 @@ The loop is a state machine that advances by one solver step or one polish pass 
 
 import copy
 import sys
-import warnings
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mixbin.certificate import Certificate, bound_below, proven_gap, without_rounding
+from mixbin.certificate import bound_below, proven_gap, without_rounding
 from mixbin.checkpoint import Checkpoint
-from mixbin.errors import DivergedError, GradientWarning, InvalidInput
-from mixbin.gradient_check import first_point_fault
+from mixbin.errors import DivergedError, InvalidInput
+from mixbin.gradient_check import warn_of_wrong_gradient
 from mixbin.methods.curvature import Curvature
 from mixbin.methods.journal import Journal
+from mixbin.methods.jumps import evaluated, off_stationary_points
 from mixbin.methods.loaded import check_loaded
+from mixbin.methods.outcome import result_of
 from mixbin.methods.polish import PolishState, begin_polish, polish_done, polish_step
 from mixbin.methods.portfolio import count_answer, has_further_searches, message
 from mixbin.methods.searches import Searches
-from mixbin.methods.settings import SMALLEST_EPSILON, Settings, identity, shown_settings
+from mixbin.methods.settings import SMALLEST_EPSILON, Settings, identity
 from mixbin.methods.state import Candidate, MoveCheck, Progress
-from mixbin.methods.ties import gather_ties
 from mixbin.methods.walk import WalkState
 from mixbin.problem import CheckedProblem, Floats
 from mixbin.result import Relaxed, Result, Status
@@ -41,11 +41,7 @@ FOR_POLISH = 0.25
 """The relaxed and the penalised stage leave this share of ``max_evaluations`` to polish."""
 LARGEST_ALTERNATION = 10_000
 """With at most this many entries, lam is optimised after each call of the problem's own search, not only after the last one."""
-STALLED = 1e-6
-"""If an outer iteration moves no entry of theta by this much, theta counts as a stationary point."""
 REPAIR = "the nearest feasible binary point was taken"
-SHARES = (1.0, 0.25, 0.0625)
-"""A jump off a stationary point is tried in full, then over these shares of the way, until G + phi/eps falls."""
 
 
 class Run:
@@ -140,7 +136,7 @@ class Run:
             raise
         if checkpoint is not None and not cut:
             checkpoint.save(self._noted())
-        return self._result()
+        return result_of(self.at, self.problem, self.settings, self.journal.stopped)
 
     def _boundary(self, checkpoint: Checkpoint) -> Progress:
         """Between two steps: write the checkpoint if it is due, and return a copy to write if the next step is interrupted."""
@@ -154,46 +150,6 @@ class Run:
         at.n_full, at.n_term_evaluations = self.problem.n_full, self.problem.n_term_evaluations
         at.seconds, at.n_rows = self.journal.seconds(), len(at.trace)
         return at
-
-    def _result(self) -> Result:
-        best = self.at.best
-        assert best is not None
-        return Result(
-            theta=best.theta,
-            lam=best.lam,
-            value=best.value,
-            status=Status.STOPPED if self.journal.stopped and best.status is not Status.INFEASIBLE else best.status,
-            message=best.message,
-            n_evaluations=self.problem.n_evaluations,
-            relaxed=best.relaxed,
-            certificate=self._certificate(best),
-            violation=self.problem.theta_set.violation(best.theta) if best.theta.dtype == np.bool_ else 0.0,
-            seed=self.settings.seed,
-            settings=shown_settings(self.settings),
-            trace=self.at.trace,
-        )
-
-    def _certificate(self, best: Candidate) -> Certificate | None:
-        """What the run has learnt about its answer; None unless the answer is binary and feasible."""
-        if best.grad is None:
-            return None
-        theta_set = self.problem.theta_set
-        penalised = np.isfinite(best.epsilon)
-        return Certificate(
-            epsilon_star=theta_set.epsilon_star(best.theta, best.grad),
-            epsilon=best.epsilon if penalised else np.nan,
-            lipschitz=self.at.lipschitz if penalised else np.nan,
-            distance=best.distance if penalised else np.nan,
-            moves_tried=best.moves.tried if best.moves is not None else 0,
-            moves_total=theta_set.n_moves(best.theta),
-            best_change=best.moves.best_change if best.moves is not None and best.moves.tried else np.nan,
-            relaxed_gap=best.value - best.relaxed.value if best.relaxed is not None else np.nan,
-            value=best.value,
-            lower_bound=bound_below(self.at.lower_bound, best.value),
-            searches=self.at.searches,
-            different_answers=self.at.answers.size,
-            times_best=self.at.times_best,
-        )
 
     # The phases, in their order.
 
@@ -209,7 +165,7 @@ class Run:
         self.objective.epsilon = at.epsilon = np.inf
         state = settings.solver.init(self.objective, theta, self.problem.lam_set.encode(lam), self._rng())
         if not again and not self._resumed and self.problem.offers.check_first_gradient:
-            self._warn_of_wrong_gradient(state.theta, lam)
+            warn_of_wrong_gradient(self.problem, state.theta, lam)
         at.state, at.outer, at.inner = state, 0, 0
         at.relaxed = at.answer = at.polish = None
         if settings.relax_first or settings.rounding != "penalise":
@@ -217,13 +173,6 @@ class Run:
             self.journal.row(at, state.theta, state.lam)
         else:
             self._begin_penalty(state)
-
-    def _warn_of_wrong_gradient(self, theta: Floats, lam: Floats) -> None:
-        """Warn if a few differences of the value, which are not counted, contradict the gradient near the first point."""
-        fault = first_point_fault(self.problem, theta, lam)
-        if fault is not None:
-            more = "found near the first point of the run; mixbin.check_gradient(problem) looks at more points and entries"
-            warnings.warn(f"{fault} ({more})", GradientWarning, stacklevel=2)
 
     def _first_theta(self, rng: np.random.Generator | None) -> Floats:
         """Without ``rng`` the suggestion of the problem, or the centre of the set if it has none; with ``rng`` a random point."""
@@ -239,7 +188,7 @@ class Run:
             self._step()
             return
         self._outer_row(at.state)
-        self._note_relaxed(at.state, at.state.value if at.state.exact else self._evaluated(at.state))
+        self._note_relaxed(at.state, at.state.value if at.state.exact else evaluated(self.objective, at.state))
         if settings.rounding == "penalise":
             self._begin_penalty(at.state)
         else:
@@ -288,48 +237,10 @@ class Run:
         elif at.outer + 1 >= settings.max_outer:
             self._round(f"max_outer = {settings.max_outer} reached at distance {distance:.2g}; {REPAIR}")
         else:
-            state = self._off_stationary_points(at.state)
+            assert at.theta_before is not None
+            state = off_stationary_points(self.objective, settings.solver, at.state, at.theta_before, self._rng)
             at.outer += 1
             self._reweight(state, max(at.epsilon * settings.beta, SMALLEST_EPSILON))
-
-    def _off_stationary_points(self, state: State) -> State:
-        """Break ties between entries. If the outer iteration has not moved theta, jump towards the nearest vertex.
-
-        Either is done only if G + phi/eps falls; otherwise the state is returned unchanged.
-        """
-        assert self.at.theta_before is not None
-        theta_set = self.problem.theta_set
-        gathered = gather_ties(theta_set, state.theta, state.grad_theta, self._rng())
-        jumped = None if gathered is None else self._jump(state, gathered)
-        del gathered
-        if jumped is None and np.max(np.abs(state.theta - self.at.theta_before), initial=0.0) < STALLED:
-            jumped = self._jump(state, theta_set.vertex(state.theta).astype(np.float64))
-        return state if jumped is None else jumped
-
-    def _jump(self, here: State, target: Floats) -> State | None:
-        """The state on the way to ``target``, at the first of SHARES where G + phi/eps is lower; None if it is lower nowhere."""
-        now = self.objective.total(here.value if here.exact else self._evaluated(here), here.phi)
-        for share in SHARES:
-            jumped = self._state_if_lower(here, target, share, now)
-            if jumped is not None:
-                return jumped
-        return None
-
-    def _state_if_lower(self, here: State, target: Floats, share: float, now: float) -> State | None:
-        """The state at this share of the way to ``target`` if G + phi/eps is below ``now`` there, else None."""
-        theta = target
-        if share < 1.0:
-            theta = share * (target - here.theta)
-            theta += here.theta
-        try:
-            jumped: State = self.settings.solver.init(self.objective, theta, here.lam, self._rng(), here.warm)
-        except NoFiniteValue:
-            return None
-        return jumped if self.objective.total(jumped.value, jumped.phi) < now else None
-
-    def _evaluated(self, state: State) -> float:
-        """The exact value at a state whose ``value`` is only an estimate."""
-        return self.objective.evaluate(state.theta, state.lam, state.warm, gradient=False).value
 
     def _round(self, message: str) -> None:
         """Round theta, or leave it relaxed, as ``rounding`` says: the penalty has not made it binary."""
