@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mixbin.certificate import bound_below, proven_gap, without_rounding
+from mixbin.certificate import bound_below, without_rounding
 from mixbin.checkpoint import Checkpoint
 from mixbin.errors import DivergedError, InvalidInput
 from mixbin.gradient_check import warn_of_wrong_gradient
 from mixbin.methods.curvature import Curvature
 from mixbin.methods.journal import Journal
 from mixbin.methods.jumps import evaluated, off_stationary_points
+from mixbin.methods.limits import Limits
 from mixbin.methods.loaded import check_loaded
 from mixbin.methods.outcome import result_of
 from mixbin.methods.polish import PolishState, begin_polish, polish_done, polish_step
@@ -37,8 +38,6 @@ FIRST_WEIGHT = 1e-3
 LAM_SOLVER = SpectralGradient(memory=1)
 LAM_STEPS = 50
 """At a binary theta, LAM_SOLVER makes at most this many steps to optimise lam."""
-FOR_POLISH = 0.25
-"""The relaxed and the penalised stage leave this share of ``max_evaluations`` to polish."""
 LARGEST_ALTERNATION = 10_000
 """With at most this many entries, lam is optimised after each call of the problem's own search, not only after the last one."""
 REPAIR = "the nearest feasible binary point was taken"
@@ -53,7 +52,8 @@ class Run:
             problem.max_evaluations = float(settings.max_evaluations)
         self.at, self._resumed = Progress(), False
         self.journal = Journal(problem, settings)
-        self.objective = Objective(problem, settings.penalty, may_evaluate=self._may_evaluate)
+        self.limits = Limits(problem, settings, self.journal)
+        self.objective = Objective(problem, settings.penalty, may_evaluate=lambda: self.limits.may_evaluate(self.at))
         self.searches = Searches(self.objective, settings, self.journal, self._rng)
 
     def finish(self) -> Result:
@@ -123,7 +123,7 @@ class Run:
                     self.searches.give_up(self.at)
                 except OutOfEvaluations:
                     # The checkpoint keeps the state before the cut, so that a later call with more time can go on from there.
-                    cut = cut or self.journal.stopped or self._out_of_time()
+                    cut = cut or self.journal.stopped or self.limits.out_of_time()
                     if cut and checkpoint is not None:
                         checkpoint.save(whole)
                     self._cut_short()
@@ -320,7 +320,7 @@ class Run:
         """One pass of polish. When polish is done and has changed theta, optimise lam again and polish on from there."""
         at, limit = self.at, self.settings.polish
         assert at.polish is not None
-        if not polish_done(at.polish, limit) and not self._gap_is_small(at.polish):
+        if not polish_done(at.polish, limit) and not self.limits.gap_is_small(at, at.polish.value):
             searched = at.polish.reach < 0
             at.polish = polish_step(self.objective, at.polish, limit)
             at.answer = at.polish.theta
@@ -343,12 +343,6 @@ class Run:
             return False
         alternates = self.settings.search == "portfolio" and self.settings.reoptimize_lam and self.problem.lam_set.size > 0
         return alternates and self.problem.offers.search is not None and self.problem.theta_set.size <= LARGEST_ALTERNATION
-
-    def _gap_is_small(self, polish: PolishState) -> bool:
-        """Whether the lower bound proves that no answer is better than this one by ``gap_tol``."""
-        if not self.settings.gap_tol:
-            return False
-        return proven_gap(bound_below(self.at.lower_bound, polish.value), polish.value) < self.settings.gap_tol
 
     def _cold(self) -> None:
         """Evaluate the answer without warm state, keep it if it is the best so far, and go on to the next start.
@@ -379,7 +373,7 @@ class Run:
                 value=got.value,
                 grad=grad,
                 status=at.status,
-                message=(message(at, before) if at.origin and before else at.message) + self._why_polish_ended(at.polish),
+                message=(message(at, before) if at.origin and before else at.message) + self.limits.why_polish_ended(at),
                 relaxed=at.relaxed,
                 moves=self._moves(at.polish, at.state.lam),
                 epsilon=at.epsilon,
@@ -392,21 +386,7 @@ class Run:
         elif has_further_searches(settings):
             at.phase = "next"
         else:
-            at.phase = "begin" if at.start < settings.starts and not self._is_enough() else "done"
-
-    def _is_enough(self) -> bool:
-        """Whether the lower bound proves that further starts cannot find an answer that is better by ``gap_tol``."""
-        best = self.at.best
-        if not self.settings.gap_tol or best is None or best.grad is None:
-            return False
-        return proven_gap(bound_below(self.at.lower_bound, best.value), best.value) < self.settings.gap_tol
-
-    def _why_polish_ended(self, polish: PolishState | None) -> str:
-        """The end of the message: why polish ended, if ``gap_tol`` was the reason; otherwise empty."""
-        if polish is None or polish_done(polish, self.settings.polish) or not self._gap_is_small(polish):
-            return ""
-        gap = proven_gap(self.at.lower_bound, polish.value)
-        return f"; polish ended at a proven gap of {gap:.2g}, below gap_tol = {self.settings.gap_tol:g}"
+            at.phase = "begin" if at.start < settings.starts and not self.limits.is_enough(at) else "done"
 
     def _moves(self, polish: PolishState | None, lam: Floats) -> MoveCheck | None:
         """What polish knows about the moves of the answer; None if polish has not looked at them with this lam."""
@@ -416,25 +396,12 @@ class Run:
 
     # Limits.
 
-    def _may_evaluate(self) -> bool:
-        """Whether a solver may evaluate once more: one evaluation is reserved for the answer, and a share for polish."""
-        at, settings = self.at, self.settings
-        limit = self.problem.max_evaluations
-        searching = at.phase in ("relax", "penalise") or (at.phase == "begin" and at.start > 0)
-        if settings.rounding == "penalise" and settings.polish and searching:
-            limit *= 1.0 - FOR_POLISH
-        return self.problem.n_evaluations + 1 < limit and not self._out_of_time()
-
-    def _out_of_time(self) -> bool:
-        limit = self.settings.time_limit
-        return limit is not None and self.journal.seconds() >= limit
-
     def _cut_short(self) -> None:
         """A limit was reached: round the point of the last accepted step, or go straight to the last evaluation."""
         at, settings = self.at, self.settings
         if at.phase == "begin":
             if at.best is None:
-                name = "time_limit" if self._out_of_time() else "max_evaluations"
+                name = "time_limit" if self.limits.out_of_time() else "max_evaluations"
                 value = getattr(settings, name)
                 raise InvalidInput(f"{name} must leave room for the first point and the answer, got {value}; give it more")
             at.phase = "done"
@@ -444,18 +411,11 @@ class Run:
             assert at.state is not None
             if at.phase == "relax":
                 self._note_relaxed(at.state, at.state.value)
-            self._round(f"{self._limit()} in the {at.phase} phase; {REPAIR}")
-            if self.journal.stopped or self._out_of_time():
+            self._round(f"{self.limits.text()} in the {at.phase} phase; {REPAIR}")
+            if self.journal.stopped or self.limits.out_of_time():
                 at.phase = "cold"
         else:
             at.phase = "cold"
-
-    def _limit(self) -> str:
-        if self.journal.stopped:
-            return "stopped by a callback"
-        if self._out_of_time():
-            return f"time_limit = {self.settings.time_limit} s reached"
-        return f"max_evaluations = {self.settings.max_evaluations} reached"
 
     # Helpers of several phases.
 
