@@ -1,5 +1,6 @@
 """Compare the gradients of a problem with differences of its values, and name the coordinates that are off."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -7,6 +8,7 @@ import numpy as np
 
 from mixbin import _validate as check
 from mixbin.differences import NOISE, Line, along_lam, along_theta, compare, confirmed
+from mixbin.errors import GradientWarning
 from mixbin.problem import CheckedProblem, Evaluation, Floats, Indices, Problem
 
 SMALL = 1e-2
@@ -130,6 +132,14 @@ def check_gradient(problem: Problem, *, points: int = 3, tol: float = 1e-3, seed
         for side in _sides(checked, theta, lam, got, lambda t, s: checked.evaluate(t, s, gradient=False).value):
             tally.look_at(side, rng)
     return GradientCheck(tally.worst_first(), tally.compared, tally.unclear, tally.infinite)
+
+
+def warn_of_wrong_gradient(problem: CheckedProblem, theta: Floats, lam: Floats) -> None:
+    """Warn if a few differences of the value, which are not counted, contradict the gradient near the first point of a run."""
+    fault = first_point_fault(problem, theta, lam)
+    if fault is not None:
+        more = "found near the first point of the run; mixbin.check_gradient(problem) looks at more points and entries"
+        warnings.warn(f"{fault} ({more})", GradientWarning, stacklevel=2)
 
 
 def first_point_fault(problem: CheckedProblem, theta: Floats, lam: Floats) -> GradientFault | None:

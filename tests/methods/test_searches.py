@@ -5,11 +5,12 @@ import pytest
 
 import mixbin as mb
 from mixbin.methods.curvature import begin_learning, learn
+from mixbin.methods.polish import moved
 from mixbin.methods.portfolio import kicked, random_vertex
 from mixbin.methods.quadratic_search import quadratic_search
 from mixbin.methods.tabu import Quadratic
 from mixbin.penalties import Quadratic as Penalty
-from mixbin.problem import CheckedProblem
+from mixbin.problem import CheckedProblem, Improved
 from mixbin.sets import BinarySet
 from mixbin.solvers import Objective
 from tests.instances import TINY_SETS, all_points, optimum, planted, quadratic, readme_example, tiny_on, tiny_set
@@ -206,3 +207,46 @@ def test_a_point_without_a_value_does_not_cost_the_answer():
 def test_a_planted_hypercube():
     problem, star = planted("hypercube", 12)
     assert np.array_equal(mb.relax_and_penalize(problem, seed=0).theta, star)
+
+
+def rows(seed: int, n: int, d: int, budget: int, kind: type[mb.RidgeDistillation] = mb.RidgeDistillation) -> mb.RidgeDistillation:
+    rng = np.random.default_rng(seed)
+    X, coef = rng.normal(size=(2 * n, d)), rng.normal(size=d)
+    y = X @ coef + rng.normal(size=2 * n)
+    return kind(X[:n], y[:n], X[n:], y[n:], budget=budget)
+
+
+@pytest.mark.slow
+def test_random_searches_find_answers_with_another_lam(monkeypatch):
+    problems = [rows(seed, 14, 3, 5) for seed in (1, 2)]
+    found = np.array([mb.relax_and_penalize(problem, seed=0).value for problem in problems])
+    monkeypatch.setattr("mixbin.methods.searches.LAM_SPREAD", 0.0)
+    from_the_best_lam = np.array([mb.relax_and_penalize(problem, seed=0).value for problem in problems])
+    assert np.mean(found / from_the_best_lam) < 1.0 - 1e-3
+
+
+class OneExchangeACall(mb.RidgeDistillation):
+    """Its own search makes one exchange and returns; ``calls`` notes each lam and whether an exchange was made."""
+
+    def improve(self, theta, lam, *, warm=None, max_cost=np.inf):
+        off, on, value = self.best_move(theta, lam)
+        change = value - self.evaluate(theta, lam).value
+        falls = change < -1e-9
+        self.calls.append((float(lam), falls))
+        return Improved(moved(theta > 0.5, off, on)) if falls else Improved(theta > 0.5, self.theta_set.n_moves(theta), change)
+
+
+@pytest.mark.parametrize(
+    ("search", "largest", "alternates"), [("portfolio", 10_000, True), ("portfolio", 13, False), ("path", 10_000, False)]
+)
+def test_lam_and_the_problems_own_search_alternate(monkeypatch, search, largest, alternates):
+    monkeypatch.setattr("mixbin.methods.run.LARGEST_ALTERNATION", largest)
+    problem = rows(2, 14, 3, 5, OneExchangeACall)
+    problem.calls = []
+    result = mb.relax_and_penalize(problem, seed=0, search=search, starts=4)
+    after_an_exchange = [
+        (before, lam) for (before, falls), (lam, _) in zip(problem.calls, problem.calls[1:], strict=False) if falls
+    ]
+    assert after_an_exchange
+    assert any(before == lam for before, lam in after_an_exchange) is not alternates
+    assert result.certificate.one_move_optimal is True

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from mixbin.methods.tabu import Quadratic, Walk
 from mixbin.problem import FALL, Floats
 
-RATES = (0.05, 0.1)
+RATES = (0.02, 0.2)
 """Each walk draws the share by which the price changes per step from this range."""
-TENURES = (3, 7)
+TENURES = (3, 12)
 """Each walk draws the least number of steps that an entry stays as it is from this range."""
 FARTHEST_PRICE = 1e4
 """The price stays within this factor of the first one, so that it can always return within few steps."""

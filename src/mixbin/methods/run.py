@@ -6,26 +6,27 @@ The loop is a state machine that advances by one solver step or one polish pass 
 
 import copy
 import sys
-import warnings
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mixbin.certificate import Certificate, bound_below, proven_gap, without_rounding
+from mixbin.certificate import bound_below, without_rounding
 from mixbin.checkpoint import Checkpoint
-from mixbin.errors import DivergedError, GradientWarning, InvalidInput
-from mixbin.gradient_check import first_point_fault
+from mixbin.errors import DivergedError, InvalidInput
+from mixbin.gradient_check import warn_of_wrong_gradient
 from mixbin.methods.curvature import Curvature
 from mixbin.methods.journal import Journal
+from mixbin.methods.jumps import evaluated, off_stationary_points
+from mixbin.methods.limits import Limits
 from mixbin.methods.loaded import check_loaded
+from mixbin.methods.outcome import result_of
 from mixbin.methods.polish import PolishState, begin_polish, polish_done, polish_step
 from mixbin.methods.portfolio import count_answer, has_further_searches, message
 from mixbin.methods.searches import Searches
-from mixbin.methods.settings import SMALLEST_EPSILON, Settings, identity, shown_settings
+from mixbin.methods.settings import SMALLEST_EPSILON, Settings, identity
 from mixbin.methods.state import Candidate, MoveCheck, Progress
-from mixbin.methods.ties import gather_ties
 from mixbin.methods.walk import WalkState
 from mixbin.problem import CheckedProblem, Floats
 from mixbin.result import Relaxed, Result, Status
@@ -37,13 +38,9 @@ FIRST_WEIGHT = 1e-3
 LAM_SOLVER = SpectralGradient(memory=1)
 LAM_STEPS = 50
 """At a binary theta, LAM_SOLVER makes at most this many steps to optimise lam."""
-FOR_POLISH = 0.25
-"""The relaxed and the penalised stage leave this share of ``max_evaluations`` to polish."""
-STALLED = 1e-6
-"""If an outer iteration moves no entry of theta by this much, theta counts as a stationary point."""
+LARGEST_ALTERNATION = 10_000
+"""With at most this many entries, lam is optimised after each call of the problem's own search, not only after the last one."""
 REPAIR = "the nearest feasible binary point was taken"
-SHARES = (1.0, 0.25, 0.0625)
-"""A jump off a stationary point is tried in full, then over these shares of the way, until G + phi/eps falls."""
 
 
 class Run:
@@ -55,7 +52,8 @@ class Run:
             problem.max_evaluations = float(settings.max_evaluations)
         self.at, self._resumed = Progress(), False
         self.journal = Journal(problem, settings)
-        self.objective = Objective(problem, settings.penalty, may_evaluate=self._may_evaluate)
+        self.limits = Limits(problem, settings, self.journal)
+        self.objective = Objective(problem, settings.penalty, may_evaluate=lambda: self.limits.may_evaluate(self.at))
         self.searches = Searches(self.objective, settings, self.journal, self._rng)
 
     def finish(self) -> Result:
@@ -125,7 +123,7 @@ class Run:
                     self.searches.give_up(self.at)
                 except OutOfEvaluations:
                     # The checkpoint keeps the state before the cut, so that a later call with more time can go on from there.
-                    cut = cut or self.journal.stopped or self._out_of_time()
+                    cut = cut or self.journal.stopped or self.limits.out_of_time()
                     if cut and checkpoint is not None:
                         checkpoint.save(whole)
                     self._cut_short()
@@ -138,7 +136,7 @@ class Run:
             raise
         if checkpoint is not None and not cut:
             checkpoint.save(self._noted())
-        return self._result()
+        return result_of(self.at, self.problem, self.settings, self.journal.stopped)
 
     def _boundary(self, checkpoint: Checkpoint) -> Progress:
         """Between two steps: write the checkpoint if it is due, and return a copy to write if the next step is interrupted."""
@@ -152,46 +150,6 @@ class Run:
         at.n_full, at.n_term_evaluations = self.problem.n_full, self.problem.n_term_evaluations
         at.seconds, at.n_rows = self.journal.seconds(), len(at.trace)
         return at
-
-    def _result(self) -> Result:
-        best = self.at.best
-        assert best is not None
-        return Result(
-            theta=best.theta,
-            lam=best.lam,
-            value=best.value,
-            status=Status.STOPPED if self.journal.stopped and best.status is not Status.INFEASIBLE else best.status,
-            message=best.message,
-            n_evaluations=self.problem.n_evaluations,
-            relaxed=best.relaxed,
-            certificate=self._certificate(best),
-            violation=self.problem.theta_set.violation(best.theta) if best.theta.dtype == np.bool_ else 0.0,
-            seed=self.settings.seed,
-            settings=shown_settings(self.settings),
-            trace=self.at.trace,
-        )
-
-    def _certificate(self, best: Candidate) -> Certificate | None:
-        """What the run has learnt about its answer; None unless the answer is binary and feasible."""
-        if best.grad is None:
-            return None
-        theta_set = self.problem.theta_set
-        penalised = np.isfinite(best.epsilon)
-        return Certificate(
-            epsilon_star=theta_set.epsilon_star(best.theta, best.grad),
-            epsilon=best.epsilon if penalised else np.nan,
-            lipschitz=self.at.lipschitz if penalised else np.nan,
-            distance=best.distance if penalised else np.nan,
-            moves_tried=best.moves.tried if best.moves is not None else 0,
-            moves_total=theta_set.n_moves(best.theta),
-            best_change=best.moves.best_change if best.moves is not None and best.moves.tried else np.nan,
-            relaxed_gap=best.value - best.relaxed.value if best.relaxed is not None else np.nan,
-            value=best.value,
-            lower_bound=bound_below(self.at.lower_bound, best.value),
-            searches=self.at.searches,
-            different_answers=self.at.answers.size,
-            times_best=self.at.times_best,
-        )
 
     # The phases, in their order.
 
@@ -207,7 +165,7 @@ class Run:
         self.objective.epsilon = at.epsilon = np.inf
         state = settings.solver.init(self.objective, theta, self.problem.lam_set.encode(lam), self._rng())
         if not again and not self._resumed and self.problem.offers.check_first_gradient:
-            self._warn_of_wrong_gradient(state.theta, lam)
+            warn_of_wrong_gradient(self.problem, state.theta, lam)
         at.state, at.outer, at.inner = state, 0, 0
         at.relaxed = at.answer = at.polish = None
         if settings.relax_first or settings.rounding != "penalise":
@@ -215,13 +173,6 @@ class Run:
             self.journal.row(at, state.theta, state.lam)
         else:
             self._begin_penalty(state)
-
-    def _warn_of_wrong_gradient(self, theta: Floats, lam: Floats) -> None:
-        """Warn if a few differences of the value, which are not counted, contradict the gradient near the first point."""
-        fault = first_point_fault(self.problem, theta, lam)
-        if fault is not None:
-            more = "found near the first point of the run; mixbin.check_gradient(problem) looks at more points and entries"
-            warnings.warn(f"{fault} ({more})", GradientWarning, stacklevel=2)
 
     def _first_theta(self, rng: np.random.Generator | None) -> Floats:
         """Without ``rng`` the suggestion of the problem, or the centre of the set if it has none; with ``rng`` a random point."""
@@ -237,7 +188,7 @@ class Run:
             self._step()
             return
         self._outer_row(at.state)
-        self._note_relaxed(at.state, at.state.value if at.state.exact else self._evaluated(at.state))
+        self._note_relaxed(at.state, at.state.value if at.state.exact else evaluated(self.objective, at.state))
         if settings.rounding == "penalise":
             self._begin_penalty(at.state)
         else:
@@ -286,48 +237,10 @@ class Run:
         elif at.outer + 1 >= settings.max_outer:
             self._round(f"max_outer = {settings.max_outer} reached at distance {distance:.2g}; {REPAIR}")
         else:
-            state = self._off_stationary_points(at.state)
+            assert at.theta_before is not None
+            state = off_stationary_points(self.objective, settings.solver, at.state, at.theta_before, self._rng)
             at.outer += 1
             self._reweight(state, max(at.epsilon * settings.beta, SMALLEST_EPSILON))
-
-    def _off_stationary_points(self, state: State) -> State:
-        """Break ties between entries. If the outer iteration has not moved theta, jump towards the nearest vertex.
-
-        Either is done only if G + phi/eps falls; otherwise the state is returned unchanged.
-        """
-        assert self.at.theta_before is not None
-        theta_set = self.problem.theta_set
-        gathered = gather_ties(theta_set, state.theta, state.grad_theta, self._rng())
-        jumped = None if gathered is None else self._jump(state, gathered)
-        del gathered
-        if jumped is None and np.max(np.abs(state.theta - self.at.theta_before), initial=0.0) < STALLED:
-            jumped = self._jump(state, theta_set.vertex(state.theta).astype(np.float64))
-        return state if jumped is None else jumped
-
-    def _jump(self, here: State, target: Floats) -> State | None:
-        """The state on the way to ``target``, at the first of SHARES where G + phi/eps is lower; None if it is lower nowhere."""
-        now = self.objective.total(here.value if here.exact else self._evaluated(here), here.phi)
-        for share in SHARES:
-            jumped = self._state_if_lower(here, target, share, now)
-            if jumped is not None:
-                return jumped
-        return None
-
-    def _state_if_lower(self, here: State, target: Floats, share: float, now: float) -> State | None:
-        """The state at this share of the way to ``target`` if G + phi/eps is below ``now`` there, else None."""
-        theta = target
-        if share < 1.0:
-            theta = share * (target - here.theta)
-            theta += here.theta
-        try:
-            jumped: State = self.settings.solver.init(self.objective, theta, here.lam, self._rng(), here.warm)
-        except NoFiniteValue:
-            return None
-        return jumped if self.objective.total(jumped.value, jumped.phi) < now else None
-
-    def _evaluated(self, state: State) -> float:
-        """The exact value at a state whose ``value`` is only an estimate."""
-        return self.objective.evaluate(state.theta, state.lam, state.warm, gradient=False).value
 
     def _round(self, message: str) -> None:
         """Round theta, or leave it relaxed, as ``rounding`` says: the penalty has not made it binary."""
@@ -407,21 +320,29 @@ class Run:
         """One pass of polish. When polish is done and has changed theta, optimise lam again and polish on from there."""
         at, limit = self.at, self.settings.polish
         assert at.polish is not None
-        if not polish_done(at.polish, limit) and not self._gap_is_small(at.polish):
+        if not polish_done(at.polish, limit) and not self.limits.gap_is_small(at, at.polish.value):
+            searched = at.polish.reach < 0
             at.polish = polish_step(self.objective, at.polish, limit)
             at.answer = at.polish.theta
             at.inner += 1
             self.journal.row(at, at.answer.astype(np.float64), at.polish.lam)
+            if self._lam_is_next(at.polish, searched):
+                at.phase = "fix"
         elif at.polish.moved and self.problem.lam_set.size and self.settings.reoptimize_lam:
             at.phase = "fix"
         else:
             at.phase = "cold"
 
-    def _gap_is_small(self, polish: PolishState) -> bool:
-        """Whether the lower bound proves that no answer is better than this one by ``gap_tol``."""
-        if not self.settings.gap_tol:
+    def _lam_is_next(self, polish: PolishState, searched: bool) -> bool:
+        """Whether to optimise lam before the problem's own search goes on.
+
+        Only for the last lam need the search prove that no move is left. On large sets a search takes many calls, so there lam
+        waits for its end.
+        """
+        if not (searched and polish.moved) or polish_done(polish, self.settings.polish):
             return False
-        return proven_gap(bound_below(self.at.lower_bound, polish.value), polish.value) < self.settings.gap_tol
+        alternates = self.settings.search == "portfolio" and self.settings.reoptimize_lam and self.problem.lam_set.size > 0
+        return alternates and self.problem.offers.search is not None and self.problem.theta_set.size <= LARGEST_ALTERNATION
 
     def _cold(self) -> None:
         """Evaluate the answer without warm state, keep it if it is the best so far, and go on to the next start.
@@ -452,7 +373,7 @@ class Run:
                 value=got.value,
                 grad=grad,
                 status=at.status,
-                message=(message(at, before) if at.origin and before else at.message) + self._why_polish_ended(at.polish),
+                message=(message(at, before) if at.origin and before else at.message) + self.limits.why_polish_ended(at),
                 relaxed=at.relaxed,
                 moves=self._moves(at.polish, at.state.lam),
                 epsilon=at.epsilon,
@@ -465,21 +386,7 @@ class Run:
         elif has_further_searches(settings):
             at.phase = "next"
         else:
-            at.phase = "begin" if at.start < settings.starts and not self._is_enough() else "done"
-
-    def _is_enough(self) -> bool:
-        """Whether the lower bound proves that further starts cannot find an answer that is better by ``gap_tol``."""
-        best = self.at.best
-        if not self.settings.gap_tol or best is None or best.grad is None:
-            return False
-        return proven_gap(bound_below(self.at.lower_bound, best.value), best.value) < self.settings.gap_tol
-
-    def _why_polish_ended(self, polish: PolishState | None) -> str:
-        """The end of the message: why polish ended, if ``gap_tol`` was the reason; otherwise empty."""
-        if polish is None or polish_done(polish, self.settings.polish) or not self._gap_is_small(polish):
-            return ""
-        gap = proven_gap(self.at.lower_bound, polish.value)
-        return f"; polish ended at a proven gap of {gap:.2g}, below gap_tol = {self.settings.gap_tol:g}"
+            at.phase = "begin" if at.start < settings.starts and not self.limits.is_enough(at) else "done"
 
     def _moves(self, polish: PolishState | None, lam: Floats) -> MoveCheck | None:
         """What polish knows about the moves of the answer; None if polish has not looked at them with this lam."""
@@ -489,25 +396,12 @@ class Run:
 
     # Limits.
 
-    def _may_evaluate(self) -> bool:
-        """Whether a solver may evaluate once more: one evaluation is reserved for the answer, and a share for polish."""
-        at, settings = self.at, self.settings
-        limit = self.problem.max_evaluations
-        searching = at.phase in ("relax", "penalise") or (at.phase == "begin" and at.start > 0)
-        if settings.rounding == "penalise" and settings.polish and searching:
-            limit *= 1.0 - FOR_POLISH
-        return self.problem.n_evaluations + 1 < limit and not self._out_of_time()
-
-    def _out_of_time(self) -> bool:
-        limit = self.settings.time_limit
-        return limit is not None and self.journal.seconds() >= limit
-
     def _cut_short(self) -> None:
         """A limit was reached: round the point of the last accepted step, or go straight to the last evaluation."""
         at, settings = self.at, self.settings
         if at.phase == "begin":
             if at.best is None:
-                name = "time_limit" if self._out_of_time() else "max_evaluations"
+                name = "time_limit" if self.limits.out_of_time() else "max_evaluations"
                 value = getattr(settings, name)
                 raise InvalidInput(f"{name} must leave room for the first point and the answer, got {value}; give it more")
             at.phase = "done"
@@ -517,18 +411,11 @@ class Run:
             assert at.state is not None
             if at.phase == "relax":
                 self._note_relaxed(at.state, at.state.value)
-            self._round(f"{self._limit()} in the {at.phase} phase; {REPAIR}")
-            if self.journal.stopped or self._out_of_time():
+            self._round(f"{self.limits.text()} in the {at.phase} phase; {REPAIR}")
+            if self.journal.stopped or self.limits.out_of_time():
                 at.phase = "cold"
         else:
             at.phase = "cold"
-
-    def _limit(self) -> str:
-        if self.journal.stopped:
-            return "stopped by a callback"
-        if self._out_of_time():
-            return f"time_limit = {self.settings.time_limit} s reached"
-        return f"max_evaluations = {self.settings.max_evaluations} reached"
 
     # Helpers of several phases.
 

@@ -14,14 +14,18 @@ from numpy.typing import NDArray
 
 from mixbin.methods.curvature import LARGEST_LEARNT, MOST_OF_BUDGET, begin_learning, is_exact, learn, with_all_entries
 from mixbin.methods.journal import Journal, log
-from mixbin.methods.portfolio import beginning, count_answer, digest, goes_on
+from mixbin.methods.portfolio import RANDOM, beginning, count_answer, digest, goes_on
 from mixbin.methods.quadratic_search import quadratic_search
 from mixbin.methods.settings import Settings
 from mixbin.methods.state import Progress
 from mixbin.methods.walk import begin_walk, walk_done, walk_step
-from mixbin.problem import FALL, CheckedProblem
+from mixbin.problem import FALL, CheckedProblem, Floats
 from mixbin.result import Status
 from mixbin.solvers import Objective, State
+
+LAM_SPREAD = 0.25
+"""A search from a random binary point begins with the lam of the best answer plus normal numbers of this standard deviation, in
+the unit box."""
 
 
 class Searches:
@@ -56,7 +60,7 @@ class Searches:
         self.problem.where = f"search {at.start}, first point"
         at.origin, at.answer = beginning(at, self.problem, self.new_rng())
         at.status, at.polish, at.walk = Status.BINARY, None, None
-        u, nothing = self.problem.lam_set.encode(at.best.lam), np.empty(0)
+        u, nothing = self._first_lam(at), np.empty(0)
         # Polish and the search for lam need lam alone from the state of a solver.
         at.state = State(
             theta=nothing, lam=u, value=np.inf, phi=0.0, grad_theta=nothing, grad_lam=np.zeros_like(u), warm=MappingProxyType({})
@@ -68,6 +72,18 @@ class Searches:
         self._base_model(at)
         assert at.curvature is not None
         at.phase = "search" if at.curvature.ready else "learn"
+
+    def _first_lam(self, at: Progress) -> Floats:
+        """The lam that the search begins with, in the unit box: that of the best answer, or a random one near it.
+
+        Minima in theta and lam together often differ in lam, and from the lam of the best answer only its own is found.
+        """
+        assert at.best is not None
+        lam_set = self.problem.lam_set
+        u = lam_set.encode(at.best.lam)
+        if at.origin != RANDOM or not lam_set.size or not self.settings.reoptimize_lam or self.problem.offers.moves is None:
+            return u
+        return np.asarray(np.clip(u + LAM_SPREAD * self.new_rng().normal(size=lam_set.shape), 0.0, 1.0))
 
     def _base_model(self, at: Progress) -> None:
         """Let the model of G begin at the best answer, or move it there with the columns that are known."""
