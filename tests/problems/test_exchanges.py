@@ -177,3 +177,12 @@ def test_too_many_exchanges_are_not_all_looked_through_and_the_certificate_says_
     result = mb.relax_and_penalize(problem, seed=0, starts=1)
     assert result.certificate.one_move_optimal is None
     assert result.certificate.moves_tried == 0
+
+
+def test_a_problem_may_ask_for_less_than_all_exchanges():
+    problem, _ = make_problem(budget=20, m=80)
+    whole = mb.relax_and_penalize(problem, seed=0, starts=1)
+    problem.scan_at_most = 1000
+    result = mb.relax_and_penalize(problem, seed=0, starts=1)
+    assert (result.certificate.one_move_optimal, result.certificate.moves_tried) == (None, 0)
+    assert whole.value <= result.value <= 1.1 * whole.value

@@ -29,7 +29,7 @@ from mixbin.estimators._common import (
     validated,
 )
 from mixbin.problems import RidgeDistillation
-from mixbin.problems.distillation.trust import first_point, in_standard_units, trust
+from mixbin.problems.distillation.trust import in_standard_units, search_settings, trust
 
 JUDGES = ("auto", "full", "validation")
 
@@ -214,7 +214,7 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         """Choose the rows, set the attributes, and warn about an answer that may not hold."""
         seed = self._cv_seed(rng)
         searched = in_standard_units(problem)
-        settings = {"gap_tol": self.gap_tol, **first_point(searched, seed)}
+        settings = search_settings(searched, seed, self.gap_tol)
         model = choose_rows(self, searched, candidates, n_rows, rng, **settings)
         theta, lam, value = self.result_.theta.astype(np.float64), self.result_.lam, self.result_.value
         if searched is not problem:

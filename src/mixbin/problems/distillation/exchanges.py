@@ -34,6 +34,8 @@ class ExpandedProblem(Protocol):
     """What the search needs from a problem."""
 
     theta_set: Budget
+    scan_at_most: float
+    """If there are more exchanges than this, the full scan is skipped."""
 
     @property
     def rows(self) -> RowStore:
@@ -117,7 +119,7 @@ class ExchangeSearch:
         after = descend(at, near, chosen[pool], weight, EXCHANGES, work)
         made = np.count_nonzero(after != chosen[pool]) // 2
         chosen[pool] = after
-        if made > FEW or self.theta_set.n_moves(chosen) > MOST_PAIRS:
+        if made > FEW or self.theta_set.n_moves(chosen) > min(MOST_PAIRS, self.problem.scan_at_most):
             return Improved(chosen)
         if made:
             work.add(self.problem.fit_work(chosen))

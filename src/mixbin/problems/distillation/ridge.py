@@ -145,6 +145,8 @@ class RidgeDistillation:
     6
     """
 
+    scan_at_most: float = np.inf
+    """If there are more exchanges than this, ``improve`` does not look through all of them, and proves nothing about them."""
     preferred_settings: Mapping[str, int] = MappingProxyType({"inner_steps": 5})
     """Few steps per eps are enough, because the search for exchanges in polish makes up for the rest (benchmarks/blog.py)."""
 

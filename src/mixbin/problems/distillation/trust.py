@@ -19,6 +19,10 @@ SMALL_WORK, HELD = 2_000_000, 1e-9
 """With at most this many rows times squared features, several random selections are searched. The first eps holds each of them in
 place, so that it goes straight to exchanges of rows. Unlike a path of gradient steps these do not amplify rounding: other units
 of the columns lead to the same rows or to as good ones."""
+SCANNED = 5_000_000
+"""With more exchanges than this, exchanges are searched among the most promising rows only, unless ``gap_tol`` is 0. On blog with
+1 % of the rows, such a search ends at an excess of 0.1 % after 33 s of processor time; a look through all 27 million exchanges, at an
+excess of 0.22 %, had not ended after two minutes."""
 GRID, MOST_ENTRIES = 2.0**24, 20_000_000
 """Rows are chosen on a table rounded to this part of a standard deviation, if it has at most so many entries."""
 WIDER = "give a wider range, or a number"
@@ -85,18 +89,20 @@ def unkept_ratio(problem: RidgeDistillation, theta: NDArray[Any], lam: Floats, s
     return float(np.sqrt(errors[0] / errors[1]))
 
 
-def first_point(problem: RidgeDistillation, seed: int) -> dict[str, Any]:
-    """Settings of ``relax_and_penalize`` where all rows judge.
+def search_settings(problem: RidgeDistillation, seed: int, gap_tol: float) -> dict[str, Any]:
+    """Settings of ``relax_and_penalize``; where all rows judge, also a first point, and a limit of the full scan for exchanges.
 
     There the relaxed problem says nothing: equal weights for all rows and alpha = a k/m give the model that is best of all, and a
     gradient of zero. A random selection is a better first point, and the proven gap tells when it has become good enough.
     """
     if not problem.judged_by_all:
-        return {}
+        return {"gap_tol": gap_tol}
+    if gap_tol:
+        problem.scan_at_most = SCANNED
     m, k = problem.rows.n_rows, problem.theta_set.k
     theta = np.zeros(m)
     theta[np.random.default_rng(seed).choice(m, k, replace=False)] = 1.0
-    settings: dict[str, Any] = {"theta0": theta, "relax_first": False, "starts": 1}
+    settings: dict[str, Any] = {"gap_tol": gap_tol, "theta0": theta, "relax_first": False, "starts": 1}
     if m * problem.n_features**2 <= SMALL_WORK:
         settings |= {"starts": 8, "epsilon0": HELD}
     if not isinstance(problem.alpha, float) and problem.outer_alpha:

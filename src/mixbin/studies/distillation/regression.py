@@ -15,7 +15,7 @@ from mixbin._validate import Floats
 from mixbin.data import tables
 from mixbin.errors import InvalidInput
 from mixbin.problems import RidgeDistillation
-from mixbin.problems.distillation.trust import first_point, trust
+from mixbin.problems.distillation.trust import search_settings, trust
 from mixbin.reporting.figures import selection_data
 from mixbin.reporting.record import Line, Record
 from mixbin.result import Result
@@ -71,7 +71,7 @@ class RidgeStudy(RowStudy):
 
     def search_settings(self) -> Mapping[str, Any]:
         """As in DistillationRegressor."""
-        return {"gap_tol": self.options.gap_tol, **first_point(self.problem, self.options.seed)}
+        return search_settings(self.problem, self.options.seed, self.options.gap_tol)
 
     def measure(self, theta: NDArray[Any], lam: Floats) -> dict[str, Any]:
         """Loss and RMSE on the validation and on the test rows, of the model trained on the chosen rows."""
