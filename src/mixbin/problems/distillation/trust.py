@@ -21,8 +21,8 @@ place, so that it goes straight to exchanges of rows. Unlike a path of gradient 
 of the columns lead to the same rows or to as good ones."""
 SCANNED = 5_000_000
 """With more exchanges than this, exchanges are searched among the most promising rows only, unless ``gap_tol`` is 0. On blog with
-1 % of the rows, such a search ends at an excess of 0.1 % after 33 s of processor time; a look through all 27 million exchanges, at an
-excess of 0.22 %, had not ended after two minutes."""
+1 % of the rows, such a search ends at an excess of 0.1 % after 33 s of processor time; a look through all 27 million exchanges,
+at an excess of 0.22 %, had not ended after two minutes."""
 GRID, MOST_ENTRIES = 2.0**24, 20_000_000
 """Rows are chosen on a table rounded to this part of a standard deviation, if it has at most so many entries."""
 WIDER = "give a wider range, or a number"
