@@ -155,7 +155,7 @@ class TestLam:
         assert_same_bits(quick(lam=None).fit(X, Y), quick(lam=[1e-3, 1.0]).fit(X, Y))
 
     def test_one_at_a_bound_of_its_range_is_a_warning(self):
-        for lam, side in (((1e-9, 1e-8), "upper bound 1e-08"), ((50.0, 90.0), "lower bound 50")):
+        for lam, side in (((1e-9, 1e-8), "upper bound 1e-08"), ((0.02, 0.9), "lower bound 0.02")):
             with pytest.warns(mb.ConvergenceWarning, match=f"^lam ended at the {side} of its range; scale the targets"):
                 model = quick(lam=lam).fit(X, Y, X_VAL, Y_VAL)
             assert model.lam_ == pytest.approx(lam[1] if side.startswith("upper") else lam[0], rel=1e-9)
