@@ -18,6 +18,8 @@ import mixbin as mb
 from mixbin.estimators._feature_choice import counts_to_try
 from tests.problems.test_best_subset import brute_force
 
+pytestmark = pytest.mark.slow
+
 PLANTED = [2, 5, 11]
 
 

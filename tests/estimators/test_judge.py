@@ -10,6 +10,8 @@ from sklearn.preprocessing import StandardScaler
 
 import mixbin as mb
 
+pytestmark = pytest.mark.slow
+
 ALPHAS = np.logspace(-5, 5, 21)
 
 

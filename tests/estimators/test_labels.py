@@ -25,6 +25,8 @@ from mixbin.estimators.labels.guard import compare
 from mixbin.estimators.labels.learners import ALWAYS, Regression, out_of_fold
 from mixbin.estimators.labels.regression import probabilities, train
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.slow
 @parametrize_with_checks([mb.LabelCleaner(random_state=0), mb.LabelCleaner(GaussianNB(), lift=None, cv=3, guard=False)])

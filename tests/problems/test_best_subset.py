@@ -11,6 +11,8 @@ import mixbin as mb
 from mixbin.problems.best_subset.shrinkage import relaxed_weights
 from mixbin.testing import check_problem
 
+pytestmark = pytest.mark.slow
+
 NONE = np.empty(0)
 
 

@@ -12,6 +12,8 @@ from mixbin.problems.distillation.cross_validation import ALPHAS, cross_validate
 from mixbin.problems.distillation.upper import with_penalty
 from tests.problems.test_ridge import OFFSETS, make_data, make_theta
 
+pytestmark = pytest.mark.slow
+
 STORES = ["dense", "sparse", "blocks", "dask"]
 OUTER = 0.07
 
