@@ -12,7 +12,7 @@ import mixbin as mb
 
 pytestmark = pytest.mark.slow
 
-ALPHAS = np.logspace(-5, 5, 21)
+ALPHAS = np.logspace(-5, 5, 81)
 
 
 def make_table(rows=400, seed=0, noise=0.5, units=(1.0, 1e-3, 1e4, 1.0)):

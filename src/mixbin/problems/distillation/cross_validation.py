@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from mixbin._validate import Floats
 from mixbin.data.blocks import FoldSums
 
-ALPHAS = np.logspace(-5, 5, 21)
-"""The strengths that are compared, as scikit-learn counts them: the penalty beside a sum, not a mean, of squared errors."""
+ALPHAS = np.logspace(-5, 5, 81)
+"""The strengths that are compared, as scikit-learn counts them: the penalty beside a sum, not a mean, of squared errors. Eight a
+decade: with two, neighbours differ by 10 % in their error on new rows of a table with outlying columns, and chance decides."""
 FOLDS = 10
 """With fewer rows than this, each row is a fold."""
 CONSTANT = 1e-13

@@ -97,7 +97,7 @@ class RidgeDistillation:
         if ``standardize``, and a wider one if ``outer_alpha`` asks for it.
     outer_alpha : float or "cv", default 0.0
         The strength a of the penalty in the upper level, in the units of alpha; 0 is the paper's problem. "cv" chooses it by
-        10-fold cross-validation on the rows that judge, n of them: one of ``numpy.logspace(-5, 5, 21)``, divided by n.
+        10-fold cross-validation on the rows that judge, n of them: one of ``numpy.logspace(-5, 5, 81)``, divided by n.
     outer_coef : array of shape (d,), or (e, d) when y has two dimensions, optional
         The coefficients W0 that the penalty of the upper level pulls towards; zero by default.
     standardize : bool, default False
