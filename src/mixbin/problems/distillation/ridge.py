@@ -23,10 +23,11 @@ from mixbin._validate import Floats
 from mixbin.data.rows import RowStore
 from mixbin.data.training_and_validation import candidates, checked
 from mixbin.errors import DivergedError, InvalidInput
-from mixbin.problem import Evaluation, Improved, Indices, Warm
+from mixbin.problem import Evaluation, Improved, Indices, PointValues, Warm
 from mixbin.problems.distillation.cross_validation import cross_validated, drawn_folds
 from mixbin.problems.distillation.exchanges import ExchangeSearch
 from mixbin.problems.distillation.expansion import Expansion
+from mixbin.problems.distillation.many_points import Judge, point_values
 from mixbin.problems.distillation.upper import scales_of, upper_level
 from mixbin.problems.strength import Strength
 from mixbin.problems.work import Work
@@ -219,6 +220,11 @@ class RidgeDistillation:
         """Make exchanges that each lower J; the search costs at most ``max_cost`` evaluations (see ``exchanges``)."""
         return ExchangeSearch(self).improve(theta, lam, max_cost)
 
+    def evaluate_points(self, theta: NDArray[np.bool_], lam: Floats, *, max_cost: float = np.inf) -> PointValues | None:
+        """J at many selections, each with several alpha (see ``many_points``). None if the rows are stored in blocks."""
+        judge, unit = Judge(self._R, self._val_mean, self.scales**2), self.evaluation_work(theta[0])
+        return point_values(self._rows, judge, theta, self.strength.values(lam), Work(unit, max_cost))
+
     def validation_loss(self, theta: ArrayLike, lam: ArrayLike = ()) -> float:
         """Half the mean squared error on the rows that judge: J without the penalty of the upper level."""
         fit = self._trained(theta, lam)
@@ -301,10 +307,7 @@ class RidgeDistillation:
         coef : array of shape (d,), or (e, d) when y has two dimensions
         intercept : float, or array of shape (e,)
         """
-        fit = self._fit(theta, lam)
-        if fit is None:
-            raise InvalidInput("theta must select at least one row, got none; use top-k rounding or a larger budget")
-        d = self.n_features
+        fit, d = self._trained(theta, lam), self.n_features
         coef = -fit.K[:, :d]
         mean = self._rows.centre + fit.mean
         intercept = mean[d:] - coef @ mean[:d]
@@ -436,8 +439,7 @@ def _check_squares(names: str, squares: Floats) -> None:
 
 
 def _default_range(variances: Floats) -> tuple[float, float]:
-    scale = float(variances.mean())
-    if scale <= 0:
+    if (scale := float(variances.mean())) <= 0:
         raise InvalidInput("alpha=None needs a column of X that varies, got constant columns only; pass a number or check X")
     low, high = (bound * scale for bound in DEFAULT_ALPHA_RANGE)
     if low <= 0:
