@@ -17,7 +17,7 @@ from mixbin.problems.work import OutOfWork, Work
 
 MOST_FEATURES = 32
 """Larger systems take as long together as one after the other."""
-ENTRIES_AT_ONCE = 2**18
+ENTRIES_AT_ONCE = 2**17
 """The systems are solved for some selections at a time, whose matrices have about this many entries and stay in the cache."""
 
 

@@ -187,7 +187,7 @@ class RidgeDistillation:
         # fit are kept. A hash of the weights recognises them, because a copy would add much to the memory of a large problem.
         self._moments: tuple[str, _Weighted] | None = None
         self._last: tuple[float, _Fit] | None = None
-        self.default_alpha = fixed_or_range is None
+        self.default_alpha, self._no_model = fixed_or_range is None, np.eye(self._R.shape[1])[self.n_features :]  # K if W = 0
         self.alpha = self._default_range() if fixed_or_range is None else fixed_or_range
         self.strength = Strength(self.alpha)
         self.lam_set = self.strength.box()
@@ -345,10 +345,10 @@ class RidgeDistillation:
         v = check.array("theta", theta, shape=self.theta_set.shape)
         if v.min() < 0:
             raise InvalidInput(f"theta must not be negative, got {v.min():g} at index {v.argmin()}; project it on theta_set")
-        if v.max() > LARGEST_WEIGHT:
-            raise InvalidInput(f"theta must be weights, got {v.max():g} at index {v.argmax()}; project it on theta_set")
+        if (largest := v.max()) > LARGEST_WEIGHT:
+            raise InvalidInput(f"theta must be weights, got {largest:g} at index {v.argmax()}; project it on theta_set")
         alpha = self.strength.value(lam)
-        if not v.any():
+        if largest == 0:
             return None
         name = digest(v)
         if self._moments is None or self._moments[0] != name:
@@ -362,7 +362,7 @@ class RidgeDistillation:
     def _closed_form(self, alpha: float, total: float, rows: int, mean: Floats, S: Floats) -> _Fit:
         d = self.n_features
         M = S[:d, :d].copy()
-        M[np.diag_indices(d)] += alpha * self.scales**2
+        M.reshape(-1)[:: d + 1] += alpha * self.scales**2
         try:
             # NumPy's Cholesky, not SciPy's: each library has its own BLAS threads, which keep spinning and slow down the other's
             # products.
@@ -371,8 +371,9 @@ class RidgeDistillation:
             raise DivergedError(
                 f"the ridge system is singular at alpha = {alpha:g}; raise alpha or rescale the columns of X"
             ) from None
-        W = _solved(factor, S[:d, d:]).T
-        return _Fit(np.hstack([-W, np.eye(len(W))]), mean, total, rows, factor)
+        K = self._no_model.copy()
+        K[:, :d] = -_solved(factor, S[:d, d:]).T
+        return _Fit(K, mean, total, rows, factor)
 
     def gradient_terms(self, theta: ArrayLike, lam: ArrayLike = ()) -> tuple[Floats, Floats]:
         """The two terms of dJ/dv = first / m + second: through the covariances, and through the means.
@@ -388,9 +389,10 @@ class RidgeDistillation:
 
     def _adjoint(self, fit: _Fit, missed: Floats, missed_mean: Floats) -> Floats:
         """The adjoint A of docs/maths.md, "Gradient of the validation loss", with a column of zeros for each target."""
-        d, e = self.n_features, len(fit.K)
-        gamma = -missed.T @ self._R[:, :d] - np.outer(missed_mean, self._val_mean[:d] - fit.mean[:d])
-        return np.hstack([_solved(fit.factor, gamma.T).T, np.zeros((e, e))])
+        d, A = self.n_features, np.zeros(fit.K.shape)
+        gamma = -missed.T @ self._R[:, :d] - missed_mean[:, None] * (self._val_mean[:d] - fit.mean[:d])
+        A[:, :d] = _solved(fit.factor, gamma.T).T
+        return A
 
     def _gradients(self, fit: _Fit, missed: Floats, missed_mean: Floats) -> tuple[Floats, Floats]:
         """dJ/dv for all rows at once, and dJ/dalpha = -<A, W D^2>, D the units of the columns."""
