@@ -48,6 +48,9 @@ class Certificate:
     searches, different_answers, times_best : int
         How many searches the run has made, with how many different answers they ended, and how many of them ended with this
         value. 0 without a run.
+    points_compared, lams_compared : int
+        How many binary points the run has compared, if it has compared all of them, and with how many values of lam each; the
+        best ones with more. 0 otherwise.
     """
 
     epsilon_star: float
@@ -63,6 +66,8 @@ class Certificate:
     searches: int = 0
     different_answers: int = 0
     times_best: int = 0
+    points_compared: int = 0
+    lams_compared: int = 0
 
     @property
     def gap(self) -> float:
@@ -100,6 +105,8 @@ class Certificate:
         sentences = [self._moves_sentence(), self._penalty_sentence(), self._relaxed_sentence()]
         if self.searches > 1:
             sentences.append(self._searches_sentence())
+        if self.points_compared:
+            sentences.append(self._comparison_sentence())
         if not isnan(self.gap):
             sentences.append(self._bound_sentence())
         return " ".join(sentences)
@@ -144,6 +151,10 @@ class Certificate:
         times = "one" if self.times_best == 1 else f"{self.times_best:,}"
         ended = f"The {self.searches:,} searches ended with {self.different_answers:,} different answers"
         return f"{ended}, and {times} of them with this value."
+
+    def _comparison_sentence(self) -> str:
+        lams = f", each with {self.lams_compared:,} values of lam and the best with more" if self.lams_compared > 1 else ""
+        return f"All {self.points_compared:,} possible answers were compared{lams}; none was better."
 
     def _bound_sentence(self) -> str:
         if self.gap == 0:

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from mixbin.sets import BinarySet, Box
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Warm = Mapping[str, NDArray[Any]]
+Entries = TypeVar("Entries", bound=np.generic)
 
 FALL = 1e-12
 """A value counts as lower only if G falls by more than this share of its size: a smaller fall may be rounding."""
@@ -48,7 +49,7 @@ class Problem(Protocol):
     """Minimise G(theta, lam) over two sets. ``evaluate`` is pure: the same (theta, lam, warm) gives the same result to the bit.
 
     A problem needs only the two sets and ``evaluate``. It may offer any of the capabilities ``FiniteSum``, ``FastMoves``,
-    ``LocalSearch``, ``Suggests``, ``Proposes`` and ``Bounded`` (see these classes), and
+    ``LocalSearch``, ``ManyPoints``, ``Suggests``, ``Proposes`` and ``Bounded`` (see these classes), and
 
     - ``fingerprint()``, a text that differs if data or settings differ: so a run can refuse the checkpoint of another problem;
     - ``preferred_settings``, a mapping such as ``{"inner_steps": 5, "starts": 1}``: the values that methods use for settings
@@ -138,6 +139,20 @@ class LocalSearch(FastMoves, Protocol):
 
 
 @runtime_checkable
+class ManyPoints(Problem, Protocol):
+    """Optional: the problem computes G at many binary points together, in far less time than one after the other.
+
+    If the set has few binary points, a run then compares all of them.
+    """
+
+    def evaluate_points(self, theta: NDArray[np.bool_], lam: Floats, *, max_cost: float = np.inf) -> "PointValues | None":
+        """G at each binary point ``theta[i]`` with each ``lam[i, j]``; None if that costs more than ``max_cost`` evaluations.
+
+        ``theta`` has the shape (points, *theta_set.shape), ``lam`` the shape (points, values per point, *lam_set.shape).
+        """
+
+
+@runtime_checkable
 class Bounded(Problem, Protocol):
     """Optional: the problem proves how good an answer can be at best, for certificates."""
 
@@ -160,6 +175,15 @@ class Improved(NamedTuple):
     """The cost of the call in evaluations, at least 1: its multiply-adds divided by those of one evaluation with gradient."""
 
 
+class PointValues(NamedTuple):
+    """G at many binary points."""
+
+    values: Floats
+    """Of shape (points, values of lam per point); +inf if no model can be trained."""
+    cost: int = 1
+    """The cost of the call in evaluations, as in ``Improved``."""
+
+
 @dataclass(frozen=True)
 class Capabilities:
     """What a problem offers beyond ``evaluate``, looked up and checked once, so that no algorithm needs ``isinstance``.
@@ -173,6 +197,7 @@ class Capabilities:
     search: LocalSearch | None = None
     search_takes_limit: bool = False
     """Whether ``improve`` accepts the keyword ``max_cost``."""
+    points: ManyPoints | None = None
     start: Suggests | None = None
     proposals: Proposes | None = None
     proposals_take_limit: bool = False
@@ -198,6 +223,7 @@ class Capabilities:
             moves=problem if _methods(problem, "FastMoves", ("evaluate_moves",)) else None,
             search=problem if search else None,
             search_takes_limit=search and _takes(problem.improve, "max_cost"),
+            points=problem if _methods(problem, "ManyPoints", ("evaluate_points",)) else None,
             start=problem if _methods(problem, "Suggests", ("suggest",)) else None,
             proposals=problem if proposes else None,
             proposals_take_limit=proposes and _takes(problem.propose, "max_cost"),
@@ -376,6 +402,22 @@ class CheckedProblem:
             raise DivergedError(f"evaluate_moves gave nan {place}; check it at this theta and lam")
         return values
 
+    def evaluate_points(self, theta: NDArray[np.bool_], lam: Floats, max_cost: float) -> Floats | None:
+        """G at many binary points, checked; counts as ``cost`` evaluations. None if that exceeds ``max_cost``."""
+        assert self.offers.points is not None
+        got = self._noted(self.offers.points.evaluate_points, read_only(theta), read_only(lam), max_cost=max_cost)
+        if got is None:
+            return None
+        place, expected = self._place(), lam.shape[:2]
+        if not isinstance(got, PointValues) or np.shape(got.values) != expected:
+            must = f"PointValues with values of shape {expected}, or None"
+            raise InvalidInput(f"evaluate_points must return {must}, got {check.shown(got)} {place}; see mixbin.problem")
+        values = np.asarray(got.values, dtype=np.float64)
+        if np.isnan(values).any() or (values == -np.inf).any():
+            raise DivergedError(f"evaluate_points gave nan or -inf {place}; return inf where no model can be trained")
+        self.n_full += check.whole("cost of what evaluate_points returns", got.cost, low=1, remedy="count what it computes")
+        return values
+
     def best_move(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[int, int, float] | None:
         """The best single move; counts as one evaluation."""
         assert self.offers.search is not None
@@ -482,10 +524,12 @@ class CheckedProblem:
         if type(got) is not Evaluation or type(got.value) is not float or not math.isfinite(got.value):
             return False
         for grad, shape in ((got.grad_theta, self.theta_set.shape), (got.grad_lam, self.lam_set.shape)):
-            if type(grad) is not np.ndarray or grad.dtype != np.float64 or grad.shape != shape or not check.is_finite(grad):
+            if type(grad) is not np.ndarray or grad.dtype != np.float64 or grad.shape != shape:
                 return False
-        assert got.grad_theta is not None
-        return got.grad_theta.size == 0 or max(got.grad_theta.max(), -got.grad_theta.min()) <= LARGEST_DERIVATIVE
+            # NaN and infinite entries fail both comparisons.
+            if grad.size and not (grad.max() <= LARGEST_DERIVATIVE and grad.min() >= -LARGEST_DERIVATIVE):
+                return False
+        return True
 
     @staticmethod
     def _gradient(
@@ -513,7 +557,7 @@ class CheckedProblem:
         return g
 
 
-def read_only(x: Floats) -> Floats:
+def read_only(x: NDArray[Entries]) -> NDArray[Entries]:
     """A view of ``x`` that cannot be written to."""
     view = x.view()
     view.flags.writeable = False

@@ -208,3 +208,27 @@ def test_strided_and_integer_input():
     frozen = a[:, 2].copy()
     frozen.flags.writeable = False
     assert Budget(100, 7).contains(Budget(100, 7).project(frozen))
+
+
+@given(st.integers(2, _capped_simplex.SHORT), st.integers(0, 2**32 - 1), st.sampled_from(["plain", "ties", "huge", "inside"]))
+def test_short_vectors_give_the_bits_of_the_search_on_arrays(size, seed, kind):
+    rng = np.random.default_rng(seed)
+    k, a = int(rng.integers(1, size + 1)), 10.0 ** rng.integers(-3, 4) * rng.normal(size=size)
+    if kind == "ties":
+        a = np.round(a, 1)
+    elif kind == "huge":
+        a = 1e15 * a
+    elif kind == "inside":
+        a = Budget(size, k).project(rng.uniform(size=size))
+    ordered = np.sort(a)
+    bracket = _capped_simplex._certain_bracket(ordered, k)
+    assert _capped_simplex._short_search(ordered, k, bracket) == _capped_simplex._search(ordered, k, bracket)
+
+
+def test_vertices_come_in_the_order_of_combinations(monkeypatch):
+    whole = list(Budget(6, 3, at_most=True).vertices())
+    monkeypatch.setattr("mixbin.sets.budget.ENTRIES_AT_ONCE", 24)
+    parts = list(Budget(6, 3, at_most=True).vertices())
+    assert len(whole) == len({v.tobytes() for v in whole}) == 1 + 6 + 15 + 20
+    assert [v.sum() for v in whole] == sorted(v.sum() for v in whole)
+    assert np.array_equal(whole, parts)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mixbin as mb
-from mixbin.problem import Improved, LocalSearch
+from mixbin.problem import Improved, LocalSearch, PointValues
 from mixbin.testing import ConformanceError, check_problem
 from tests.testing.strangers import Fit
 
@@ -133,7 +133,33 @@ def goes_on_after_its_limit(self, theta, lam, *, warm=None, max_cost=None):
 
 NUMBERS = count()
 
+
+def points_by_themselves(change=0.0, cost=7, refuses=True, shape=None):
+    """evaluate_points of Fit by single evaluations; the arguments say what is wrong about it."""
+
+    def evaluate_points(self, theta, lam, *, max_cost=np.inf):
+        if refuses and cost > max_cost:
+            return None
+        values = [
+            [Fit.evaluate(self, v.astype(float), x).value + change for x in some] for v, some in zip(theta, lam, strict=True)
+        ]
+        return PointValues(np.array(values)[:shape], cost)
+
+    return replaced(evaluate_points=evaluate_points)
+
+
+def test_many_points_conform():
+    check_problem(points_by_themselves())
+
+
 WRONG = {
+    "values of points": (points_by_themselves(change=1e-3), "Wrong.evaluate_points must return the value of each point"),
+    "too few points": (points_by_themselves(shape=1), "Wrong.evaluate_points must return a value for each point with each lam"),
+    "points cost nothing": (points_by_themselves(cost=0), "Wrong.evaluate_points must return cost, what it computed"),
+    "points at any cost": (
+        points_by_themselves(refuses=False),
+        "Wrong.evaluate_points must return None if it costs more than max_cost",
+    ),
     "gradient with a factor": (
         changed(grad_theta=lambda self, theta, lam, got: 2 * got.grad_theta),
         "Wrong.evaluate must return the gradient of its value as grad_theta",

@@ -118,7 +118,7 @@ class RowsInMemory(ABC):
 
     def gradient(self, K: Floats, A: Floats, offset: Floats, mean: Floats) -> Floats:
         """(K zhat)' (A zhat / m - offset) for all rows."""
-        out = self.images(np.vstack([K, A]), mean)
+        out = self.images(np.concatenate((K, A)), mean)
         missed, weighted = out[: len(K)], out[len(K) :]
         weighted /= self.n_rows
         weighted -= offset[:, None]
@@ -175,6 +175,8 @@ class DenseRows(RowsInMemory):
 
     def mean(self, v: Floats, rows: Indices, total: float) -> Floats:
         """One pass over the rows with weight, or over all rows if most have weight."""
+        if self._Z.dtype == np.float64 and 2 * len(rows) >= len(v):
+            return np.asarray(v @ self._Z / total)
         if 2 * len(rows) < len(v):
             return np.asarray(sum(v[part] @ zhat for part, zhat in self._gathered(rows, 0.0)) / total)
         weights = iter(np.split(v, np.cumsum([len(part) for part in self._parts()])[:-1]))
@@ -182,13 +184,12 @@ class DenseRows(RowsInMemory):
 
     def gram(self, rows: Indices, weights: Floats, mean: Floats) -> Floats:
         """From centred rows: subtracting the outer product of the means would cancel digits."""
-        columns = self._Z.shape[1]
-        roots = np.zeros(len(self._Z))
-        roots[rows] = np.sqrt(weights / len(self._Z))
+        columns, roots, done = self._Z.shape[1], np.sqrt(weights / len(self._Z)), 0
         S = np.zeros((columns, columns))
         for part, zhat in self._gathered(rows, mean):
-            zhat *= roots[part, None]
+            zhat *= roots[done : done + len(part), None]
             S += zhat.T @ zhat
+            done += len(part)
         return S
 
     def plain_sums(self, rows: Indices) -> tuple[Floats, Floats]:
@@ -216,6 +217,8 @@ class DenseRows(RowsInMemory):
 
     def products(self, thin: Floats) -> Floats:
         """One pass over all rows; the thin factor on the left is what BLAS handles well."""
+        if self._Z.dtype == np.float64:
+            return np.asarray(thin @ self._Z.T)
         return np.hstack([thin @ part.T for part in self._parts()])
 
     def take(self, rows: Indices, mean: Floats) -> Floats:

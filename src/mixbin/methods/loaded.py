@@ -56,7 +56,7 @@ def _faults(at: Progress, theta_set: BinarySet, lam_set: Box, settings: Settings
         if getattr(at, part) is None:
             yield f"it is in the phase {at.phase!r} without {part!r}"
     counts: tuple[int, ...] = (at.start, at.outer, at.inner, at.draws, at.n_full, at.n_term_evaluations, at.n_rows)
-    counts += (at.budget, at.searches, at.times_best, at.finds, at.fruitless)
+    counts += (at.budget, at.searches, at.times_best, at.finds, at.fruitless, at.compared, at.lams)
     most = np.inf if has_further_searches(settings) else settings.starts
     if min(counts) < 0 or at.start > most or at.n_rows > len(at.trace):
         yield f"its counts are {counts}"

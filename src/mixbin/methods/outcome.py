@@ -49,4 +49,6 @@ def _certificate(at: Progress, best: Candidate, problem: CheckedProblem) -> Cert
         searches=at.searches,
         different_answers=at.answers.size,
         times_best=at.times_best,
+        points_compared=at.compared,
+        lams_compared=at.lams,
     )

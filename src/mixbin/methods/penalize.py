@@ -80,7 +80,9 @@ def relax_and_penalize(
     search : "portfolio" or "path"
         "path" follows the penalty from ``starts`` different first points, and keeps the best answer. "portfolio" follows it once;
         the cost of the other starts goes to searches that begin where the first did not go: at random binary points, at the best
-        answer after a few random moves, and at points that the problem proposes. These end early if they find nothing new.
+        answer after a few random moves, and at points that the problem proposes. These end early if they find nothing new. If
+        there are at most 5,000 binary points and the problem computes many values together (``evaluate_points``), all of them
+        are compared instead; this takes less time, although it may count as more evaluations.
     starts : int or "auto"
         With ``search="path"`` the number of first points. With "portfolio" the run may cost as much as this number of starts, if
         each costs as much as the first; 1 means no further searches. "auto" uses the number in ``preferred_settings`` of the

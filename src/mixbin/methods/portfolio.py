@@ -29,10 +29,11 @@ SAME_VALUE = 1e-9
 """Two answers count as equally good if their values differ by at most this share: the rest may be rounding."""
 FEWEST_KICKS, MOST_KICKS, KICKED_SHARE = 2, 12, 0.15
 """A kick makes at least FEWEST_KICKS random moves, and at most KICKED_SHARE times the number of entries or MOST_KICKS."""
-RANDOM, KICKED, PROPOSED = (
+RANDOM, KICKED, PROPOSED, COMPARED = (
     "a random binary point",
     "the best answer after a few random moves",
     "a point that the problem proposed",
+    "a comparison of all binary points",
 )
 
 
@@ -44,6 +45,8 @@ def has_further_searches(settings: Settings) -> bool:
 def goes_on(at: Progress, settings: Settings) -> bool:
     """Whether another search may find something new, and whether the budget has room for one."""
     assert at.best is not None
+    if at.compared:
+        return False
     gap = proven_gap(at.lower_bound, at.best.value)
     if gap == 0 or gap < settings.gap_tol:
         return False

@@ -1,5 +1,6 @@
 """The phases after the path: begin a search, learn the curvature of G, search with it. Good answers go on to polish.
 
+If all binary points can be compared (see ``comparison``), that takes the place of the searches.
 A problem with fast moves or a search of its own is polished from where the search begins. For any other problem of moderate size
 the curvature is learnt from gradients first. If the learnt model is exact, as for a quadratic G, it is searched without
 evaluations, and each new answer is evaluated; otherwise walks evaluate G at every step (see ``curvature`` and ``walk``).
@@ -12,9 +13,10 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from mixbin.methods.comparison import can_compare, compare_all
 from mixbin.methods.curvature import LARGEST_LEARNT, MOST_OF_BUDGET, begin_learning, is_exact, learn, with_all_entries
 from mixbin.methods.journal import Journal, log
-from mixbin.methods.portfolio import RANDOM, beginning, count_answer, digest, goes_on
+from mixbin.methods.portfolio import COMPARED, RANDOM, beginning, count_answer, digest, goes_on
 from mixbin.methods.quadratic_search import quadratic_search
 from mixbin.methods.settings import Settings
 from mixbin.methods.state import Progress
@@ -44,27 +46,25 @@ class Searches:
     def limit(self, at: Progress) -> None:
         """Make a search of the problem's own keep to the budget of the searches after the path."""
         if at.budget:
-            self.problem.max_evaluations = min(self.problem.max_evaluations, float(at.budget))
+            most = self.settings.max_evaluations
+            self.problem.max_evaluations = float(at.budget if most is None else min(most, at.budget))
 
     def next(self, at: Progress) -> None:
         """Begin one more search at a binary point, with the lam of the best answer, or end the run."""
         assert at.best is not None
         if at.budget == 0:
             at.budget = self.settings.starts * self.problem.n_evaluations
+            self._compare(at)
             self.limit(at)
+            if at.phase != "next":
+                return
         if not goes_on(at, self.settings) or not self.objective.may_evaluate():
             at.phase = "done"
             return
-        at.draws, at.outer, at.inner = 0, 0, 0
-        self.objective.epsilon = at.epsilon = at.distance = np.inf
+        at.draws = 0
         self.problem.where = f"search {at.start}, first point"
         at.origin, at.answer = beginning(at, self.problem, self.new_rng())
-        at.status, at.polish, at.walk = Status.BINARY, None, None
-        u, nothing = self._first_lam(at), np.empty(0)
-        # Polish and the search for lam need lam alone from the state of a solver.
-        at.state = State(
-            theta=nothing, lam=u, value=np.inf, phi=0.0, grad_theta=nothing, grad_lam=np.zeros_like(u), warm=MappingProxyType({})
-        )
+        self._leave_path(at, self._first_lam(at))
         offers = self.problem.offers
         if offers.moves is not None or self.problem.theta_set.size > LARGEST_LEARNT or at.best.grad is None:
             at.phase = "judge"
@@ -72,6 +72,34 @@ class Searches:
         self._base_model(at)
         assert at.curvature is not None
         at.phase = "search" if at.curvature.ready else "learn"
+
+    def _leave_path(self, at: Progress, u: Floats) -> None:
+        """Forget the state of the search before. Polish and the search for lam need lam alone from the state of a solver."""
+        at.outer, at.inner = 0, 0
+        self.objective.epsilon = at.epsilon = at.distance = np.inf
+        at.status, at.polish, at.walk = Status.BINARY, None, None
+        nothing = np.empty(0)
+        at.state = State(
+            theta=nothing, lam=u, value=np.inf, phi=0.0, grad_theta=nothing, grad_lam=np.zeros_like(u), warm=MappingProxyType({})
+        )
+
+    def _compare(self, at: Progress) -> None:
+        """Compare all binary points if they are few and the problem can; then no search is needed but the polish of the best."""
+        assert at.best is not None
+        if not can_compare(self.problem) or not goes_on(at, self.settings) or not self.objective.may_evaluate():
+            return
+        self.problem.where = "comparison of all binary points"
+        before = self.problem.n_evaluations
+        found = compare_all(self.problem, self.settings, self.problem.lam_set.encode(at.best.lam), at.budget)
+        at.budget += self.problem.n_evaluations - before
+        if found is None:
+            return
+        at.compared, at.lams = found.points, found.lams
+        if np.array_equal(found.theta, at.best.theta) and not found.value < at.best.value - FALL * abs(at.best.value):
+            at.phase = "done"
+            return
+        at.draws, at.origin, at.answer, at.phase = 0, COMPARED, found.theta, "fix"
+        self._leave_path(at, found.lam)
 
     def _first_lam(self, at: Progress) -> Floats:
         """The lam that the search begins with, in the unit box: that of the best answer, or a random one near it.

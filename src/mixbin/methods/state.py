@@ -81,6 +81,10 @@ class Progress:
     """The same, without the searches that began near the best answer."""
     fruitless: int = 0
     """The number of searches since the last one that found a better answer."""
+    compared: int = 0
+    """The number of binary points that were compared, if all were, and 0 otherwise."""
+    lams: int = 0
+    """The number of values of lam that each of them was compared with."""
     draws: int = 0
     """How often this start has asked for a random generator."""
     n_full: int = 0

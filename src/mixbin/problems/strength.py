@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mixbin import _validate as check
+from mixbin._validate import Floats
 from mixbin.sets import Box
 
 AT_BOUND = 1e-6
@@ -33,6 +34,10 @@ class Strength:
         if isinstance(self.bounds, float):
             return self.bounds
         return check.real("lam", float(x), low=0, open_low=True, remedy="project it on lam_set")
+
+    def values(self, lam: Floats) -> Floats:
+        """The strength at each of many ``lam``, which are entries of the first two axes."""
+        return np.full(lam.shape[:2], self.bounds) if isinstance(self.bounds, float) else lam
 
     def lam(self, value: float) -> float | tuple[()]:
         """The ``lam`` at which the strength is ``value``; empty if the strength is fixed."""

@@ -27,6 +27,8 @@ MERGED_AT_ONCE = 1 << 10
 WIDEST_BRACKET = 1e3
 """A sampled bracket wider than this is not used: t could lie so far from the centre that the entries near t, which are stored
 relative to the centre, would lose digits."""
+SHORT = 64
+"""A vector of at most this length is searched number by number."""
 SUM_TOLERANCE = 2.0 * float(np.finfo(np.float64).eps)
 """Largest relative error of the result's sum: two roundings."""
 
@@ -82,7 +84,7 @@ def project_capped_simplex(a: Floats, k: int) -> Floats:
     # A short vector is sorted already (it is its own sample). In a long one, np.partition finds the k-th largest entry faster.
     few = sample.size == a.size
     bracket = _certain_bracket(sample if few else np.partition(a, a.size - k), k)
-    piece = _search(sample if few else a, k, bracket)
+    piece = _short_search(sample, k, bracket) if a.size <= SHORT else _search(sample if few else a, k, bracket)
     assert piece is not None, "the bracket of the k-th largest entry holds by proof"
     return _clipped(a, k, piece, snap)[0]
 
@@ -132,6 +134,29 @@ def _search(a: Floats, k: float, bracket: _Bracket) -> _Piece | None:
             free, excess, low = free + int(j - i), excess - fall, pivot
             zeros, ones = zeros[i:], ones[j:]
     return _last_piece(bracket.centre, excess, free, low, high, zeros, ones)
+
+
+def _short_search(ordered: Floats, k: int, bracket: _Bracket) -> _Piece | None:
+    """What ``_search`` finds, to the bit, for a short sorted vector: plain numbers take less time there than calls on arrays."""
+    centre, low, high = bracket
+    with np.errstate(over="ignore"):
+        relative = ordered - centre
+        excess = float((relative - low).clip(0.0, 1.0).sum()) - k
+    if excess < 0.0:
+        return None
+    y = relative.tolist()
+    zeros = [x for x in y if low < x < high]
+    ones = [x - 1.0 for x in y if low + 1.0 < x < high + 1.0]
+    free = sum(x > low for x in y) - sum(x > low + 1.0 for x in y)
+    points = sorted([(x, -1) for x in zeros] + [(x, 1) for x in ones], key=lambda point: point[0])
+    fallen, left = 0.0, low
+    for point, change in (*points, (high, 0)):
+        before, fallen = fallen, fallen + free * (point - left)
+        if fallen >= excess:
+            slope = max(free, 1)
+            return _Piece(centre, left, (excess - before) / slope, slope)
+        free, left = free + change, point
+    return None
 
 
 def _last_piece(centre: float, excess: float, free: int, low: float, high: float, zeros: Floats, ones: Floats) -> _Piece | None:

@@ -43,6 +43,9 @@ class Box:
             raise InvalidInput(f"lower must be positive when log=True, got {low.min():g}; use log=False or a positive bound")
         low.flags.writeable = high.flags.writeable = False
         self.lower, self.upper = low, high
+        # The bounds on the scale of the unit box, kept because every step of a solver needs them.
+        self._low: Floats = np.log(low) if self.log else low
+        self._width: Floats = (np.log(high) if self.log else high) - self._low
 
     @classmethod
     def empty(cls) -> "Box":
@@ -80,25 +83,19 @@ class Box:
 
     def encode(self, lam: Floats) -> Floats:
         """The point of the unit box that stands for ``lam``. Solvers work there, so that all entries have comparable ranges."""
-        low, high = self._ends()
         x = np.log(lam) if self.log else lam
-        width = high - low
-        return np.asarray(np.divide(x - low, width, out=np.zeros(self.shape), where=width > 0))
+        return np.asarray(np.divide(x - self._low, self._width, out=np.zeros(self.shape), where=self._width > 0))
 
     def decode(self, u: Floats) -> Floats:
         """The ``lam`` that a point of the unit box stands for; it lies within the bounds to the last bit."""
-        low, high = self._ends()
-        x = low + u * (high - low)
-        return np.asarray(np.clip(np.exp(x) if self.log else x, self.lower, self.upper))
+        x = self._low + u * self._width
+        return np.asarray(np.minimum(np.maximum(np.exp(x) if self.log else x, self.lower), self.upper))
 
     def encode_gradient(self, lam: Floats, grad: Floats) -> Floats:
         """dG/du from dG/dlam (chain rule; with ``log``, dlam/du = lam * width)."""
-        low, high = self._ends()
         with np.errstate(over="ignore"):
-            return np.asarray(np.clip(grad * (high - low) * (lam if self.log else 1.0), -LARGEST_SLOPE, LARGEST_SLOPE))
-
-    def _ends(self) -> tuple[Floats, Floats]:
-        return (np.log(self.lower), np.log(self.upper)) if self.log else (self.lower, self.upper)
+            slope = grad * self._width * (lam if self.log else 1.0)
+        return np.asarray(np.minimum(np.maximum(slope, -LARGEST_SLOPE), LARGEST_SLOPE))
 
     def __repr__(self) -> str:
         log = ", log=True" if self.log else ""

@@ -18,6 +18,9 @@ from mixbin.sets._select import largest
 from mixbin.sets._weights import exchange_weight, flip_weight, inverse, removal_weight
 from mixbin.sets.base import BinarySet, Bools, Floats, Moves
 
+ENTRIES_AT_ONCE = 2**16
+"""``vertices`` makes arrays of about this many entries."""
+
 
 def resolve_budget(name: str, budget: object, size: int) -> int:
     """The number of entries that ``budget`` selects: a count from 1 to ``size``, or a float in (0, 1], a fraction of ``size``."""
@@ -135,10 +138,12 @@ class Budget(BinarySet):
     def vertices(self) -> Iterator[Bools]:
         """All selections of k entries, or with ``at_most`` of up to k."""
         for count in range(0 if self.at_most else self.k, self.k + 1):
-            for chosen in itertools.combinations(range(self.size), count):
-                v = np.zeros(self.size, dtype=np.bool_)
-                v[list(chosen)] = True
-                yield v
+            selections = itertools.combinations(range(self.size), count)
+            # Many at a time: one array for each selection would take most of the time of a comparison of all of them.
+            while some := list(itertools.islice(selections, max(1, ENTRIES_AT_ONCE // self.size))):
+                v = np.zeros((len(some), self.size), dtype=np.bool_)
+                np.put_along_axis(v, np.array(some, dtype=np.intp).reshape(len(some), count), True, axis=1)
+                yield from v
 
     def tangent(self, g: ArrayLike) -> Floats:
         """``g`` without its mean; with ``at_most`` ``g`` itself."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from mixbin import _validate as check
 from mixbin.problem import Evaluation, Floats, Warm
-from mixbin.solvers.base import SHORTEST_STEP, SUFFICIENT_DECREASE, State, first_point, first_steps, point
+from mixbin.solvers.base import SHORTEST_STEP, SUFFICIENT_DECREASE, State, first_point, first_steps
 from mixbin.solvers.objective import Objective
 
 GROWTH_WITHOUT_CURVATURE = 10.0
@@ -76,16 +76,25 @@ class SpectralGradient:
         if found is None:
             return replace(state, converged=True)
         t, theta, lam, got, phi = found
-        there = point(theta, lam, got, phi)
+        assert got.grad_theta is not None
+        assert got.grad_lam is not None
         # Barzilai-Borwein's s'y is t d'(slope_new - slope_old); both dot products are known, so the vector y is never formed.
         dd_theta, dd_lam = float(np.vdot(d_theta, d_theta)), float(np.vdot(d_lam, d_lam))
-        bend_theta = float(np.vdot(objective.slope(there.grad_theta, theta), d_theta)) - along_theta
-        bend_lam = float(np.vdot(there.grad_lam, d_lam)) - along_lam
+        bend_theta = float(np.vdot(objective.slope(got.grad_theta, theta), d_theta)) - along_theta
+        bend_lam = float(np.vdot(got.grad_lam, d_lam)) - along_lam
         return SpectralState(
-            **vars(there) | {"step": t * state.step_theta},
+            theta=theta,
+            lam=lam,
+            value=got.value,
+            phi=phi,
+            grad_theta=got.grad_theta,
+            grad_lam=got.grad_lam,
+            warm=got.warm,
+            step=t * state.step_theta,
+            info=got.info,
             step_theta=spectral_step(state.step_theta, t, dd_theta, bend_theta),
             step_lam=spectral_step(state.step_lam, t, dd_lam, bend_lam),
-            history=np.vstack((state.history, (there.value, there.phi)))[-self.memory :],
+            history=np.concatenate((state.history, ((got.value, phi),)))[-self.memory :],
             move=float(np.sqrt(dd_theta + dd_lam)),
         )
 
@@ -104,7 +113,7 @@ class SpectralGradient:
         None if no t above SHORTEST_STEP passes.
         """
         now = objective.total(state.value, state.phi)
-        reference = max(objective.total(value, phi) for value, phi in state.history)
+        reference = max(objective.total(value, phi) for value, phi in state.history.tolist())
         t, theta, lam = 1.0, first.pop(), lam_target
         while True:
             phi = objective.phi(theta)

@@ -23,10 +23,11 @@ from mixbin._validate import Floats
 from mixbin.data.rows import RowStore
 from mixbin.data.training_and_validation import candidates, checked
 from mixbin.errors import DivergedError, InvalidInput
-from mixbin.problem import Evaluation, Improved, Indices, Warm
+from mixbin.problem import Evaluation, Improved, Indices, PointValues, Warm
 from mixbin.problems.distillation.cross_validation import cross_validated, drawn_folds
 from mixbin.problems.distillation.exchanges import ExchangeSearch
 from mixbin.problems.distillation.expansion import Expansion
+from mixbin.problems.distillation.many_points import Judge, point_values
 from mixbin.problems.distillation.upper import scales_of, upper_level
 from mixbin.problems.strength import Strength
 from mixbin.problems.work import Work
@@ -186,7 +187,7 @@ class RidgeDistillation:
         # fit are kept. A hash of the weights recognises them, because a copy would add much to the memory of a large problem.
         self._moments: tuple[str, _Weighted] | None = None
         self._last: tuple[float, _Fit] | None = None
-        self.default_alpha = fixed_or_range is None
+        self.default_alpha, self._no_model = fixed_or_range is None, np.eye(self._R.shape[1])[self.n_features :]  # K if W = 0
         self.alpha = self._default_range() if fixed_or_range is None else fixed_or_range
         self.strength = Strength(self.alpha)
         self.lam_set = self.strength.box()
@@ -218,6 +219,11 @@ class RidgeDistillation:
     def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None, max_cost: float = np.inf) -> Improved:
         """Make exchanges that each lower J; the search costs at most ``max_cost`` evaluations (see ``exchanges``)."""
         return ExchangeSearch(self).improve(theta, lam, max_cost)
+
+    def evaluate_points(self, theta: NDArray[np.bool_], lam: Floats, *, max_cost: float = np.inf) -> PointValues | None:
+        """J at many selections, each with several alpha (see ``many_points``). None if the rows are stored in blocks."""
+        judge, unit = Judge(self._R, self._val_mean, self.scales**2), self.evaluation_work(theta[0])
+        return point_values(self._rows, judge, theta, self.strength.values(lam), Work(unit, max_cost))
 
     def validation_loss(self, theta: ArrayLike, lam: ArrayLike = ()) -> float:
         """Half the mean squared error on the rows that judge: J without the penalty of the upper level."""
@@ -301,10 +307,7 @@ class RidgeDistillation:
         coef : array of shape (d,), or (e, d) when y has two dimensions
         intercept : float, or array of shape (e,)
         """
-        fit = self._fit(theta, lam)
-        if fit is None:
-            raise InvalidInput("theta must select at least one row, got none; use top-k rounding or a larger budget")
-        d = self.n_features
+        fit, d = self._trained(theta, lam), self.n_features
         coef = -fit.K[:, :d]
         mean = self._rows.centre + fit.mean
         intercept = mean[d:] - coef @ mean[:d]
@@ -342,10 +345,10 @@ class RidgeDistillation:
         v = check.array("theta", theta, shape=self.theta_set.shape)
         if v.min() < 0:
             raise InvalidInput(f"theta must not be negative, got {v.min():g} at index {v.argmin()}; project it on theta_set")
-        if v.max() > LARGEST_WEIGHT:
-            raise InvalidInput(f"theta must be weights, got {v.max():g} at index {v.argmax()}; project it on theta_set")
+        if (largest := v.max()) > LARGEST_WEIGHT:
+            raise InvalidInput(f"theta must be weights, got {largest:g} at index {v.argmax()}; project it on theta_set")
         alpha = self.strength.value(lam)
-        if not v.any():
+        if largest == 0:
             return None
         name = digest(v)
         if self._moments is None or self._moments[0] != name:
@@ -359,7 +362,7 @@ class RidgeDistillation:
     def _closed_form(self, alpha: float, total: float, rows: int, mean: Floats, S: Floats) -> _Fit:
         d = self.n_features
         M = S[:d, :d].copy()
-        M[np.diag_indices(d)] += alpha * self.scales**2
+        M.reshape(-1)[:: d + 1] += alpha * self.scales**2
         try:
             # NumPy's Cholesky, not SciPy's: each library has its own BLAS threads, which keep spinning and slow down the other's
             # products.
@@ -368,8 +371,9 @@ class RidgeDistillation:
             raise DivergedError(
                 f"the ridge system is singular at alpha = {alpha:g}; raise alpha or rescale the columns of X"
             ) from None
-        W = _solved(factor, S[:d, d:]).T
-        return _Fit(np.hstack([-W, np.eye(len(W))]), mean, total, rows, factor)
+        K = self._no_model.copy()
+        K[:, :d] = -_solved(factor, S[:d, d:]).T
+        return _Fit(K, mean, total, rows, factor)
 
     def gradient_terms(self, theta: ArrayLike, lam: ArrayLike = ()) -> tuple[Floats, Floats]:
         """The two terms of dJ/dv = first / m + second: through the covariances, and through the means.
@@ -385,9 +389,10 @@ class RidgeDistillation:
 
     def _adjoint(self, fit: _Fit, missed: Floats, missed_mean: Floats) -> Floats:
         """The adjoint A of docs/maths.md, "Gradient of the validation loss", with a column of zeros for each target."""
-        d, e = self.n_features, len(fit.K)
-        gamma = -missed.T @ self._R[:, :d] - np.outer(missed_mean, self._val_mean[:d] - fit.mean[:d])
-        return np.hstack([_solved(fit.factor, gamma.T).T, np.zeros((e, e))])
+        d, A = self.n_features, np.zeros(fit.K.shape)
+        gamma = -missed.T @ self._R[:, :d] - missed_mean[:, None] * (self._val_mean[:d] - fit.mean[:d])
+        A[:, :d] = _solved(fit.factor, gamma.T).T
+        return A
 
     def _gradients(self, fit: _Fit, missed: Floats, missed_mean: Floats) -> tuple[Floats, Floats]:
         """dJ/dv for all rows at once, and dJ/dalpha = -<A, W D^2>, D the units of the columns."""
@@ -436,8 +441,7 @@ def _check_squares(names: str, squares: Floats) -> None:
 
 
 def _default_range(variances: Floats) -> tuple[float, float]:
-    scale = float(variances.mean())
-    if scale <= 0:
+    if (scale := float(variances.mean())) <= 0:
         raise InvalidInput("alpha=None needs a column of X that varies, got constant columns only; pass a number or check X")
     low, high = (bound * scale for bound in DEFAULT_ALPHA_RANGE)
     if low <= 0:

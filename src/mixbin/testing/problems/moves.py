@@ -1,4 +1,4 @@
-"""What a problem promises that evaluates single moves itself, and one that searches through them."""
+"""What a problem promises that evaluates single moves itself, one that searches them, and one that evaluates many points."""
 
 import inspect
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mixbin.problem import Floats, Improved, Indices
+from mixbin.problem import Floats, Improved, Indices, PointValues
 from mixbin.sets.base import Moves
 from mixbin.testing.problems.evaluations import Evaluations, close
 
@@ -40,6 +40,35 @@ def check_evaluate_moves(at: Evaluations, tol: float) -> None:
                 expected = at.at(moved(theta, i, j), lam, gradient=False).value
                 promise = f"must return the value after each move, up to value_tol={tol:g}"
                 at.subject.require(close(expected, float(value), tol), "evaluate_moves", promise, inputs, expected, float(value))
+
+
+def check_evaluate_points(at: Evaluations, tol: float) -> None:
+    """``evaluate_points`` returns the values that single evaluations return, or None if it may not cost enough."""
+    lam_set = at.problem.lam_set
+    theta = np.array([at.binary() for _ in range(2 * at.trials)]) > 0.5
+    lam = np.array([[lam_set.start(at.rng) for _ in range(3)] for _ in theta]).reshape(len(theta), 3, *lam_set.shape)
+    inputs = {"theta": theta, "lam": lam}
+    got: Any = at.subject.call("evaluate_points", inputs)
+    if got is None:
+        return
+    good = isinstance(got, PointValues) and np.shape(got.values) == (len(theta), 3)
+    promise, expected = "must return a value for each point with each lam", f"PointValues of shape {(len(theta), 3)}"
+    at.subject.require(good, "evaluate_points", promise, inputs, expected, got)
+    for i, j in np.ndindex(len(theta), 3):
+        alone = at.at(theta[i].astype(np.float64), lam[i, j], gradient=False).value
+        promise = f"must return the value of each point, up to value_tol={tol:g}"
+        value = float(got.values[i, j])
+        where = {"theta": theta[i], "lam": lam[i, j]}
+        at.subject.require(close(alone, value, tol), "evaluate_points", promise, where, alone, value)
+    counted = isinstance(got.cost, (int, np.integer)) and not isinstance(got.cost, bool) and got.cost >= 1
+    promise = "must return cost, what it computed in evaluations"
+    at.subject.require(counted, "evaluate_points", promise, inputs, "a whole number of at least 1", got.cost)
+    if got.cost > 1:
+        refused = at.subject.call("evaluate_points", inputs, max_cost=got.cost // 2)
+        promise = "must return None if it costs more than max_cost"
+        at.subject.require(
+            refused is None, "evaluate_points", promise, {**inputs, "max_cost": got.cost // 2}, None, type(refused).__name__
+        )
 
 
 def check_search(at: Evaluations, tol: float) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from mixbin import _validate as check
-from mixbin.problem import FastMoves, FiniteSum, LocalSearch, Problem, Proposes, Suggests
+from mixbin.problem import FastMoves, FiniteSum, LocalSearch, ManyPoints, Problem, Proposes, Suggests
 from mixbin.sets import BinarySet, Box
 from mixbin.testing.broken import Subject
 from mixbin.testing.problems.bounds import check_lower_bound, lower_bounds
@@ -19,7 +19,7 @@ from mixbin.testing.problems.evaluations import (
     check_without_gradient,
 )
 from mixbin.testing.problems.gradients import check_gradients
-from mixbin.testing.problems.moves import check_evaluate_moves, check_search
+from mixbin.testing.problems.moves import check_evaluate_moves, check_evaluate_points, check_search
 from mixbin.testing.problems.terms import check_terms
 from mixbin.testing.resuming import check_resumes
 
@@ -37,9 +37,9 @@ def check_problem(
 
     Every problem: shapes and finite numbers, gradients against differences of the value, the same bits for the same arguments,
     arguments left alone, warm starts that change nothing but the time, and a run that goes on from a checkpoint to the same bits.
-    Where the class offers them: ``evaluate_terms``, ``evaluate_moves``, ``best_move`` and ``improve`` with its cost, ``suggest``,
-    ``propose``, ``fingerprint``, ``lower_bound`` and ``preferred_settings``. All points lie in ``theta_set`` and ``lam_set``,
-    which have suites of their own.
+    Where the class offers them: ``evaluate_terms``, ``evaluate_moves``, ``evaluate_points``, ``best_move`` and ``improve`` with
+    its cost, ``suggest``, ``propose``, ``fingerprint``, ``lower_bound`` and ``preferred_settings``. All points lie in
+    ``theta_set`` and ``lam_set``, which have suites of their own.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ def check_problem(
         Relative accuracy of the gradients. None leaves gradients out, for problems that estimate them.
     value_tol : float, optional
         Relative accuracy of values that are computed in two ways: from a cold and from a warm start, from all terms and from
-        each, after a move and by ``evaluate_moves``. None leaves warm starts out, for lower levels with several minima, and
-        takes the default elsewhere.
+        each, after a move and by ``evaluate_moves``, alone and by ``evaluate_points``. None leaves warm starts out, for lower
+        levels with several minima, and takes the default elsewhere.
     others : sequence of Problem
         Problems with other contents, whose fingerprints must differ.
 
@@ -106,6 +106,8 @@ def check_problem(
         check_evaluate_moves(at, tol)
     if isinstance(problem, LocalSearch):
         check_search(at, tol)
+    if isinstance(problem, ManyPoints):
+        check_evaluate_points(at, tol)
     if hasattr(problem, "fingerprint"):
         check_fingerprint(at, fingerprint, tuple(others))
     # Runs ask for the bound, too: what is no number is told before them, in the words of this suite.
