@@ -19,7 +19,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mixbin as mb
 from mixbin.errors import InvalidInput
-from mixbin.estimators.labels.margins import margins, suspects
 from mixbin.estimators.labels import margins, representations
 from mixbin.estimators.labels.choice import _sample
 from mixbin.estimators.labels.guard import compare
@@ -87,8 +86,8 @@ def test_the_number_of_suspects_lies_between_two_counts():
     y = rng.integers(4, size=400)
     P = rng.dirichlet(np.ones(4), size=400) + np.eye(4)[y] * rng.random((400, 1))
     P /= P.sum(axis=1, keepdims=True)
-    s, _ = margins(P, y, np.ones(4, dtype=bool))
-    found = suspects(P, y, s)
+    s, _ = margins.margins(P, y, np.ones(4, dtype=bool))
+    found = margins.suspects(P, y, s)
     means = [P[y == k, k].mean() for k in range(4)]
     for k in range(4):
         confident = 0
