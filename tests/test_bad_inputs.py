@@ -104,6 +104,7 @@ def test_function_problem(changed, name):
 SOLVERS = [
     (mb.SpectralGradient, "memory", [0, -1, 2.5, "ten", NAN, None, True]),
     (mb.SpectralGradient, "tol", [-1e-9, NAN, INF, "small", None, True]),
+    (mb.SpectralGradient, "stall", [-1e-9, 1.0, NAN, INF, "small", None, True]),
     (mb.ProjectedGradient, "step_size", [0.0, -1.0, NAN, INF, "short", True]),
     (mb.ProjectedGradient, "step_size_lam", [0.0, -1.0, NAN, INF, "short", True, 0.1]),
     (mb.ProjectedGradient, "tol", [-1e-9, NAN, INF, "small", None]),

@@ -103,6 +103,40 @@ def test_bad_data():
         clone(QUICK).predict(X)
 
 
+@pytest.mark.parametrize(
+    ("settings", "trusted", "loss"),
+    [({}, True, "cross-entropy"), ({}, False, "bounded"), ({"validation_fraction": 0.3}, False, "bounded")],
+)
+def test_who_judges_decides_the_loss(settings, trusted, loss):
+    X, y, X_val, y_val, _ = make_data()
+    rows = (X_val, y_val) if trusted else ()
+    answers = [clone(QUICK).set_params(judge_loss=given, **settings).fit(X, y, *rows) for given in (None, loss)]
+    np.testing.assert_array_equal(answers[0].coef_, answers[1].coef_)
+    other = {"bounded": "cross-entropy", "cross-entropy": "bounded"}[loss]
+    assert clone(QUICK).set_params(judge_loss=other, **settings).fit(X, y, *rows).result_.value != answers[0].result_.value
+
+
+def test_a_temperature_belongs_to_the_cross_entropy():
+    X, y, X_val, y_val, _ = make_data()
+    assert clone(QUICK).set_params(temperature=2.0).fit(X, y, X_val, y_val).support_.any()
+    with pytest.raises(InvalidInput, match=r'temperature must be None with judge_loss="bounded", got 2\.0'):
+        clone(QUICK).set_params(temperature=2.0).fit(X, y)
+
+
+@pytest.mark.slow
+def test_large_tables_end_where_steps_gain_little():
+    rng = np.random.default_rng(0)
+    centres, y = 1.5 * rng.normal(size=(3, 6)), rng.integers(3, size=900)
+    X = centres[y] + 2.0 * rng.normal(size=(900, 6))
+    y[:180] = (y[:180] + 1) % 3
+    model = mb.DistillationClassifier(random_state=0).fit(X, y)
+    assert "stall=0.0001" in model.result_.settings["solver"]
+    problem = mb.SoftmaxDistillation(X, y, balanced=True, class_shares=0.2)  # exact models, all steps, polish by single moves
+    exact = mb.relax_and_penalize(problem, seed=0, starts=1, polish=200)
+    assert model.result_.value == pytest.approx(exact.value, rel=1e-3)
+    assert model.result_.n_evaluations < 0.5 * exact.n_evaluations
+
+
 def test_few_judges_are_told():
     X, y, X_val, y_val, _ = make_data()
     with pytest.warns(UserWarning, match="only 60 rows judge: rows chosen by fewer than 300 .*pass more as X_val"):

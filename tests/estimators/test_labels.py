@@ -73,12 +73,31 @@ def test_wrong_labels_are_found(fitted):
 def test_guard_decides_what_is_dropped(fitted):
     X, labels, _, cleaner = fitted
     verdict = cleaner.guard_
-    assert verdict.accepted == (verdict.gain > 1.5 * verdict.standard_error)
+    assert verdict.accepted == (verdict.gain > 2 * verdict.standard_error)
     np.testing.assert_array_equal(cleaner.support_, ~cleaner.suspect_ if verdict.accepted else np.ones(len(X), dtype=bool))
     free = mb.LabelCleaner(random_state=0, guard=False).fit(X, labels)
     assert free.guard_ is None
     np.testing.assert_array_equal(free.support_, ~free.suspect_)
     np.testing.assert_array_equal(free.suspect_, cleaner.suspect_)
+
+
+def test_the_number_of_suspects_lies_between_two_counts():
+    rng = np.random.default_rng(0)
+    y = rng.integers(4, size=400)
+    P = rng.dirichlet(np.ones(4), size=400) + np.eye(4)[y] * rng.random((400, 1))
+    P /= P.sum(axis=1, keepdims=True)
+    s, _ = margins.margins(P, y, np.ones(4, dtype=bool))
+    found = margins.suspects(P, y, s)
+    means = [P[y == k, k].mean() for k in range(4)]
+    for k in range(4):
+        confident = 0
+        for p in P[y == k]:
+            above = [j for j in range(4) if p[j] >= means[j]]
+            confident += bool(above) and max(above, key=lambda j: p[j]) != k
+        negative = int(np.sum(s[y == k] < 0))
+        assert 0 < confident < negative
+        assert found[y == k].sum() == round(2 / (1 / confident + 1 / negative))
+        assert s[found & (y == k)].max() < s[~found & (y == k)].min()
 
 
 def test_same_bits(fitted):

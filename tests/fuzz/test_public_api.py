@@ -427,7 +427,12 @@ def test_functions_that_return_odd_things(data):
 def solvers():
     return st.one_of(
         st.sampled_from(["spectral", "projected", "frank-wolfe", "saga", "stochastic"]),
-        st.builds(mb.SpectralGradient, memory=st.integers(1, 3), tol=st.sampled_from([0.0, 1e-6, 1e300])),
+        st.builds(
+            mb.SpectralGradient,
+            memory=st.integers(1, 3),
+            tol=st.sampled_from([0.0, 1e-6, 1e300]),
+            stall=st.sampled_from([0.0, 1e-4, 0.5]),
+        ),
         st.builds(mb.ProjectedGradient, step_size=st.one_of(st.none(), odd.steps), tol=st.sampled_from([0.0, 1e-6])),
         st.builds(mb.FrankWolfe, tol=st.sampled_from([0.0, 1e-6, 1.0])),
         st.builds(mb.Saga, step_size=st.one_of(st.none(), odd.steps), batch=st.integers(1, 30), memory_limit=st.integers(1, 999)),
@@ -1029,7 +1034,7 @@ def test_files(result, tmp_path_factory, data):
 
 CONSTRUCTORS = {
     mb.Logarithmic: {"alpha": odd.positive},
-    mb.SpectralGradient: {"memory": st.integers(0, 9), "tol": odd.finite},
+    mb.SpectralGradient: {"memory": st.integers(0, 9), "tol": odd.finite, "stall": odd.finite},
     mb.ProjectedGradient: {"step_size": odd.finite, "step_size_lam": odd.finite, "tol": odd.finite},
     mb.FrankWolfe: {"tol": odd.finite},
     mb.Saga: {

@@ -113,6 +113,34 @@ def test_classes_without_rows_and_empty_selections():
         problem.model(np.zeros(40))
 
 
+def test_the_loss_on_other_rows_is_that_of_the_upper_level():
+    X, y, X_val, y_val = make_data()
+    theta = (np.arange(40) % 3 > 0) * 1.0
+    for settings in ({}, {"balanced": True}, {"judge_loss": "cross-entropy"}):
+        problem = mb.SoftmaxDistillation(X, y, X_val, y_val, **settings)
+        assert problem.loss(theta, NO_LAM, X_val, y_val) == pytest.approx(problem.evaluate(theta, NO_LAM).value, rel=1e-12)
+    by_all = mb.SoftmaxDistillation(X, y)
+    assert by_all.loss(theta, NO_LAM, X, y) < by_all.evaluate(theta, NO_LAM).value  # no penalty
+    with pytest.raises(InvalidInput, match="X_new must have the columns of X, got 1 columns"):
+        problem.loss(theta, NO_LAM, X_val[:, :1], y_val)
+    with pytest.raises(InvalidInput, match="y_new must hold classes of y, got 9"):
+        problem.loss(theta, NO_LAM, X_val, np.full(len(y_val), 9))
+
+
+def test_the_model_does_not_depend_on_what_was_evaluated_before():
+    X, y, X_val, y_val = make_data()
+    theta, other = np.ones(40), (np.arange(40) % 2) * 1.0
+    want = mb.SoftmaxDistillation(X, y, X_val, y_val).model(theta)
+    problem = mb.SoftmaxDistillation(X, y, X_val, y_val)
+    warm = problem.evaluate(other, NO_LAM).warm
+    problem.evaluate(theta, NO_LAM, warm=warm)
+    for _ in range(2):  # the second time after a cold evaluation of the same theta
+        np.testing.assert_array_equal(problem.model(theta)[0], want[0])
+        problem.model(theta)[0][:] = 0.0
+        problem.evaluate(theta, NO_LAM)
+    assert np.abs(problem.model(other)[0] - want[0]).max() > 1e-3
+
+
 def test_sets_and_labels():
     X, y, X_val, y_val = make_data()
     assert repr(mb.SoftmaxDistillation(X, y, X_val, y_val).theta_set) == "Hypercube(40)"

@@ -12,6 +12,8 @@ from mixbin.solvers.objective import Objective
 
 GROWTH_WITHOUT_CURVATURE = 10.0
 """Factor by which a step grows if the measured curvature is not positive, for which Barzilai and Borwein define no step."""
+STALLED = 3
+"""The number of steps over which ``stall`` is measured: a single spectral step may well raise the value."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,16 +37,21 @@ class SpectralGradient:
         A step must improve on the worst of the last ``memory`` values; with 1 the value falls in every step.
     tol : float
         The solver is done when a full spectral step would move (theta, lam) by at most this (lam in its unit box).
+    stall : float
+        The solver is also done when its last three steps together have lowered the value by at most this share of it. Use it if
+        values are not exact: steps that follow their errors lead nowhere. 0 is for exact values and never ends the solver.
     """
 
     state_type: ClassVar = SpectralState
 
     memory: int = 10
     tol: float = 1e-6
+    stall: float = 0.0
 
     def __post_init__(self) -> None:
         check.whole("memory", self.memory, low=1)
         check.real("tol", self.tol, low=0.0)
+        check.real("stall", self.stall, low=0.0, high=1.0, open_high=True, remedy="0.001 is a thousandth of the value")
 
     def init(
         self, objective: Objective, theta: Floats, lam: Floats, rng: np.random.Generator, warm: Warm | None = None
@@ -94,7 +101,7 @@ class SpectralGradient:
             info=got.info,
             step_theta=spectral_step(state.step_theta, t, dd_theta, bend_theta),
             step_lam=spectral_step(state.step_lam, t, dd_lam, bend_lam),
-            history=np.concatenate((state.history, ((got.value, phi),)))[-self.memory :],
+            history=np.concatenate((state.history, ((got.value, phi),)))[-max(self.memory, STALLED + 1 if self.stall else 1) :],
             move=float(np.sqrt(dd_theta + dd_lam)),
         )
 
@@ -113,7 +120,7 @@ class SpectralGradient:
         None if no t above SHORTEST_STEP passes.
         """
         now = objective.total(state.value, state.phi)
-        reference = max(objective.total(value, phi) for value, phi in state.history.tolist())
+        reference = max(objective.total(value, phi) for value, phi in state.history[-self.memory :].tolist())
         t, theta, lam = 1.0, first.pop(), lam_target
         while True:
             phi = objective.phi(theta)
@@ -126,7 +133,7 @@ class SpectralGradient:
             bend = total - now - t * descent
             best = -0.5 * t * t * descent / bend if np.isfinite(bend) and bend > 0 else 0.0
             t = min(max(best, 0.1 * t), 0.5 * t)
-            if t < SHORTEST_STEP:
+            if t < SHORTEST_STEP or -t * descent < self.stall * abs(now):
                 return None
             del theta, got
             theta, lam = t * d_theta, state.lam + t * d_lam
@@ -137,8 +144,12 @@ class SpectralGradient:
         return replace(state, history=np.array([[state.value, state.phi]]), move=np.inf, converged=False)
 
     def done(self, objective: Objective, state: SpectralState) -> bool:
-        """Whether the steps have become negligible, or the line search could not lower the value."""
-        return state.converged or state.move <= self.tol
+        """Whether the steps or what they gain have become negligible, or the line search could not lower the value."""
+        return state.converged or state.move <= self.tol or (self.stall > 0 and self._stalled(objective, state))
+
+    def _stalled(self, objective: Objective, state: SpectralState) -> bool:
+        totals = [objective.total(value, phi) for value, phi in state.history[-STALLED - 1 :]]
+        return len(totals) > STALLED and totals[0] - min(totals[1:]) <= self.stall * abs(totals[0])
 
 
 def spectral_step(step: float, t: float, dd: float, dy: float) -> float:

@@ -10,8 +10,9 @@ from mixbin.estimators.labels.learners import ALWAYS, Learner, out_of_fold
 from mixbin.estimators.labels.margins import SMALLEST_P
 from mixbin.problems.distillation.multinomial import Codes
 
-STANDARD_ERRORS = 1.5
-"""The gain must exceed this many standard errors."""
+STANDARD_ERRORS = 2.0
+"""The gain must exceed this many standard errors. On the eleven tables that it was chosen on, models became worse by more than
+half a point in 3.4 % of the cells, with 1.5 in 5.7 %."""
 CHANCE_ERRORS = 3.0
 """By so many standard errors the models must hit more labels than chance does."""
 

@@ -48,10 +48,20 @@ class Trained(NamedTuple):
 class Multinomial:
     """The training objective f at one (v, alpha), over the rows with weight."""
 
-    def __init__(self, Z: Floats, y: Codes, v: Floats, alpha: float, m: int, spectrum: Spectrum | None = None) -> None:
+    def __init__(
+        self,
+        Z: Floats,
+        y: Codes,
+        v: Floats,
+        alpha: float,
+        m: int,
+        spectrum: Spectrum | None = None,
+        largest: Floats | None = None,
+    ) -> None:
+        """``largest`` holds the largest absolute entry of each row of Z, if the caller knows them."""
         self.Z, self.y, self.alpha, self.spectrum = Z, y, alpha, spectrum
         self.weights = v / m
-        self.scale = float(self.weights @ np.abs(Z).max(axis=1)) or 1.0
+        self.scale = float(self.weights @ (np.abs(Z).max(axis=1) if largest is None else largest)) or 1.0
         self._at = np.arange(len(y)), y
         self._factor: Floats | None = None
 

@@ -147,6 +147,8 @@ class SoftmaxDistillation:
         self.strength = Strength(self.alpha)
         self.lam_set = self.strength.box()
         self._Z = self._extended(table)
+        self._largest = np.abs(self._Z).max(axis=1)
+        self._cold: tuple[Floats, float, Floats] | None = None
         self._Z_val = self._Z if held is None else self._extended(held)
         self._judge = judge._replace(penalty=0.0 if held is not None else JUDGE_PENALTY * _one_alpha(self.alpha, kept * variance))
         self._judge_weights = judge.weights(self._y_val)
@@ -161,6 +163,8 @@ class SoftmaxDistillation:
         B, A = self._state(warm, "B"), self._state(warm, "A")
         loose = self.path_tol is not None and B is not None
         rows, lower, got = self._trained(v, alpha, B, loose)
+        if B is None:
+            self._cold = v.copy(), alpha, got.B
         value, dG = self._judge(got.B, self._Z_val, self._y_val, self._judge_weights, gradient)
         info = {"rows": float(len(rows)), "lower_steps": float(got.steps), "lower_residual": got.residual}
         if dG is not None:
@@ -190,12 +194,30 @@ class SoftmaxDistillation:
         coef : array of shape (K, d)
         intercept : array of shape (K,)
         """
-        v = self._weights(theta)
-        if not v.any():
-            raise InvalidInput("theta must select at least one row, got none; use top-k rounding or a larger budget")
-        B = self._trained(v, self.strength.value(lam), None)[2].B
+        B = self._model(theta, lam)
         coef = B[:, :-1]
         return coef, B[:, -1] * self._constant - coef @ self._centre
+
+    def loss(self, theta: ArrayLike, lam: ArrayLike, X_new: ArrayLike, y_new: ArrayLike) -> float:
+        """The loss of the upper level, without penalty, of the model trained with (theta, lam), on other rows.
+
+        Parameters
+        ----------
+        theta, lam : array
+            What the model is trained with, as in ``model``.
+        X_new : array of shape (n, d)
+            The rows.
+        y_new : array of shape (n,)
+            Their classes, each of which some candidate row has.
+
+        Returns
+        -------
+        float
+        """
+        table = self._same_columns("X_new", X_new)
+        codes = _codes("y_new", y_new, "X_new", len(table), self.classes)
+        B, judge = self._model(theta, lam), self._judge._replace(penalty=0.0)
+        return judge(B, self._extended(table), codes, judge.weights(codes), False)[0]
 
     def fingerprint(self) -> str:
         """A hash of the data and the settings, for checkpoints."""
@@ -212,13 +234,28 @@ class SoftmaxDistillation:
             raise InvalidInput(f"{missing} must be given together with {given}, got None; pass both or none of them")
         if X_val is None or y_val is None:
             return None, self._y
-        held = _table("X_val", X_val)
-        if held.shape[1] != self.n_features:
+        held = self._same_columns("X_val", X_val)
+        return held, _codes("y_val", y_val, "X_val", len(held), self.classes)
+
+    def _same_columns(self, name: str, value: ArrayLike) -> Floats:
+        table = _table(name, value)
+        if table.shape[1] != self.n_features:
             raise InvalidInput(
-                f"X_val must have the columns of X, got {held.shape[1]} columns against {self.n_features}; "
+                f"{name} must have the columns of X, got {table.shape[1]} columns against {self.n_features}; "
                 "pass the same features in the same order"
             )
-        return held, _codes(y_val, len(held), self.classes)
+        return table
+
+    def _model(self, theta: ArrayLike, lam: ArrayLike) -> Floats:
+        """B, trained from zero."""
+        v = self._weights(theta)
+        if not v.any():
+            raise InvalidInput("theta must select at least one row, got none; use top-k rounding or a larger budget")
+        alpha = self.strength.value(lam)
+        # The last evaluation of a run is that of its answer, from zero, too: the same model to the bit.
+        if self._cold is not None and self._cold[1] == alpha and np.array_equal(self._cold[0], v):
+            return self._cold[2].copy()
+        return self._trained(v, alpha, None)[2].B
 
     def _trained(
         self, v: Floats, alpha: float, start: Floats | None, loose: bool = False
@@ -230,7 +267,7 @@ class SoftmaxDistillation:
         rows = np.flatnonzero(v)
         # Without zeros the rows need not be copied.
         Z, y = (self._Z, self._y) if len(rows) == len(v) else (self._Z[rows], self._y[rows])
-        lower = Multinomial(Z, y, v[rows], alpha, len(v), self._spectrum if loose else None)
+        lower = Multinomial(Z, y, v[rows], alpha, len(v), self._spectrum if loose else None, self._largest[rows])
         tol, least = (self.path_tol, 1) if loose and self.path_tol else (TIGHT, 0)
         got = lower.train(np.zeros((len(self.classes), self.n_features + 1)) if start is None else start, tol, least)
         if got.steps == MOST_STEPS or not np.isfinite(got.residual):
@@ -285,13 +322,14 @@ def _classes(y: ArrayLike, rows: int) -> tuple[NDArray[Any], Codes]:
     return classes, codes
 
 
-def _codes(y_val: ArrayLike, rows: int, classes: NDArray[Any]) -> Codes:
-    labels = _labels("y_val", y_val, "X_val", rows)
-    found, codes = _unique("y_val", labels)
+def _codes(name: str, y: ArrayLike, table: str, rows: int, classes: NDArray[Any]) -> Codes:
+    """For each row the position of its label among the classes."""
+    labels = _labels(name, y, table, rows)
+    found, codes = _unique(name, labels)
     position = {label: code for code, label in enumerate(classes.tolist())}
     strange = [label for label in found.tolist() if label not in position]
     if strange:
-        raise InvalidInput(f"y_val must hold classes of y, got {strange[0]!r}, which no row of X has; remove these rows")
+        raise InvalidInput(f"{name} must hold classes of y, got {strange[0]!r}, which no row of X has; remove these rows")
     return np.array([position[label] for label in found.tolist()], dtype=np.intp)[codes]
 
 

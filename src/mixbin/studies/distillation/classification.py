@@ -12,9 +12,10 @@ from mixbin._files import json_text
 from mixbin._validate import Floats
 from mixbin.data import tables
 from mixbin.errors import InvalidInput
-from mixbin.estimators.classification import CLASS_SHARES, PATH_TOL, POLISH
+from mixbin.estimators.classification import CLASS_SHARES, PATH_TOL, default_judge, search_settings
 from mixbin.problems import SoftmaxDistillation
-from mixbin.reporting.record import Line
+from mixbin.problems.distillation.judge import DEFAULT_TEMPERATURE
+from mixbin.reporting.record import Line, Record
 from mixbin.result import Result
 from mixbin.studies.distillation.options import DistillOptions, Judge
 from mixbin.studies.distillation.rows import TableStudy
@@ -33,9 +34,11 @@ class Classification(TableStudy[Part]):
         "dropped.csv": "the other candidate rows: those whose label to doubt",
         "model.json": "the logistic regression trained on the selected rows",
     }
-    settings: ClassVar = {"polish": POLISH}
     error, digits = "accuracy", ".4g"
-    measured = "loss is 1 minus the probability of the given class, accuracy the share of rows whose class is predicted."
+    measured = (
+        "loss is 1 minus the probability of the given class, all classes alike, "
+        "accuracy the share of rows whose class is predicted."
+    )
     problem: SoftmaxDistillation
 
     def check(self) -> None:
@@ -60,10 +63,15 @@ class Classification(TableStudy[Part]):
             *self.validation,
             budget=self.budget,
             alpha=self.options.alpha,
+            judge_loss=default_judge(bool(self.options.validation)),
             balanced=True,
             class_shares=CLASS_SHARES,
             path_tol=PATH_TOL,
         )
+
+    def search_settings(self) -> Mapping[str, Any]:
+        """Those of DistillationClassifier."""
+        return search_settings(len(self.rows))
 
     def prepare(self) -> str | None:
         """Point to the command that finds wrong labels, if that is what was asked for."""
@@ -101,8 +109,7 @@ class Classification(TableStudy[Part]):
                 scores = X @ coef.T + intercept
                 accuracy = float(np.mean(classes[scores.argmax(axis=1)] == y))
                 if np.isin(y, classes).all():
-                    own = np.searchsorted(classes, y)
-                    loss = float(np.mean(-np.expm1(scores[np.arange(len(own)), own] - np.logaddexp.reduce(scores, axis=1))))
+                    loss = self.problem.loss(theta, lam, X, y)
             out |= {f"{name}_loss": loss, f"{name}_accuracy": accuracy}
         return out | {"rows": int(np.count_nonzero(theta)), "alpha": self.problem.strength.value(lam)}
 
@@ -136,6 +143,15 @@ class Classification(TableStudy[Part]):
         }
 
     # Words.
+
+    @classmethod
+    def explained(cls, record: Record) -> list[str]:
+        """Validation rows that were given are judged by the cross entropy."""
+        first, *more = super().explained(record)
+        if record.facts["validation_split"] is None:
+            bounded, entropy = "1 minus the probability", f"the cross entropy, with scores divided by {DEFAULT_TEMPERATURE:g},"
+            first = first.replace(bounded, entropy)
+        return [first, *more]
 
     @classmethod
     def sentence(cls, facts: Mapping[str, Any]) -> str:
