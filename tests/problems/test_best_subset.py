@@ -1,6 +1,7 @@
 """Best subset: value, gradient, bound, swaps, search and proof against independent computations."""
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from scipy import optimize, sparse
 from sklearn.linear_model import LogisticRegression, Ridge
 
 import mixbin as mb
+from mixbin.problems.best_subset.kernels import SquaredKernel
 from mixbin.problems.best_subset.shrinkage import relaxed_weights
 from mixbin.testing import check_problem
 
@@ -283,6 +285,37 @@ def test_wide_tables():
     found = problem.search().run(rng, kicks=0)
     assert found.support.tolist() == [5, 777, 12_345]
     assert 0 < problem.relaxed.bound <= found.value
+    tracemalloc.start()
+    proof = mb.prove_best_subset(problem, max_nodes=1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.value == pytest.approx(proof.value)
+    assert peak < 0.2 * 8 * 20_000**2
+
+
+@pytest.mark.parametrize("gamma", [1e-4, 1e-2, 1.0])
+def test_the_bound_is_as_exact_as_a_known_subset_asks_for(gamma):
+    """The relaxed value and the bound differ by little, beside what the relaxation leaves of the gap anyway."""
+    problem = made(n=60, p=150, k=5, rho=0.7, noise=2.0, gamma=60 * gamma)
+    best, relaxed = problem.search().run(np.random.default_rng(0)).value, problem.relaxed
+    assert relaxed.bound <= relaxed.value <= best
+    assert relaxed.value - relaxed.bound <= max(1e-3 * relaxed.value, 0.02 * (best - relaxed.value))
+
+
+def test_the_kernel_without_products_of_all_pairs_of_columns():
+    """A wide kernel multiplies by X and X' in turn, a narrow one by X'X."""
+    rng = np.random.default_rng(0)
+    loss = made(n=12, p=30, targets=2).data_loss
+    w = rng.normal(size=(4, 2, 30))
+    some = np.arange(20)
+    for which in (some, np.arange(30)):
+        kernel = SquaredKernel(loss, which)
+        at, _ = kernel.at(w[:, :, which], np.zeros(4))
+        X = loss.columns.some(which)
+        residual = loss.Y.T - w[:, :, which] @ X.T
+        np.testing.assert_allclose(at.loss, np.square(residual).sum(axis=(1, 2)), rtol=1e-10)
+        np.testing.assert_allclose(at.slope, residual @ X, rtol=1e-8, atol=1e-9)
+        assert 0.97 <= kernel.step * np.linalg.eigvalsh(X.T @ X)[-1] <= 1.01
 
 
 def test_same_seed_same_bits():

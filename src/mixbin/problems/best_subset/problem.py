@@ -19,7 +19,7 @@ from mixbin.problems.best_subset.choices import Choices
 from mixbin.problems.best_subset.columns import DenseColumns, columns
 from mixbin.problems.best_subset.fit import Fit, Loss
 from mixbin.problems.best_subset.logistic import LogisticLoss
-from mixbin.problems.best_subset.relaxation import Relaxed, relax
+from mixbin.problems.best_subset.relaxation import SLACK, Relaxed, relax
 from mixbin.problems.best_subset.search import Search
 from mixbin.problems.best_subset.squared import SquaredLoss
 from mixbin.problems.work import Work
@@ -220,9 +220,12 @@ class BestSubset:
     @cached_property
     def relaxed(self) -> Relaxed:
         """The solution of the relaxed problem: theta, its value, and the lower bound that it proves."""
-        theta, value, residual = relax(self.data_loss, self.choices)
+        # A subset that is found at once says how exact the bound has to be.
+        search = self.search()
+        known = self.data_loss.model_of(search.greedy(np.empty(0, dtype=np.intp))).value
+        theta, value, residual = relax(self.data_loss, self.choices, known)
         bound = self.bound_of(residual)
-        if value - bound > SOLVED * value:
+        if value - bound > max(SOLVED * value, SLACK * (known - value)):
             theta = self._refined(theta)
             fit = self._fit(theta)
             value, other = fit.value, self.bound_of(fit.residual)

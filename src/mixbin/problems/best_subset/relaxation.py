@@ -18,6 +18,10 @@ from mixbin.problems.best_subset.shrinkage import relaxed_weights
 
 GAP = 1e-4
 """The relaxed problem is solved when its value and its bound differ by at most this share of the value."""
+SLACK = 0.01
+"""It is also solved when they differ by at most this share of the distance from the value to that of a subset already known. A
+better bound could make the gap of that subset smaller by no more than this share, and for a tiny gamma it would take many
+steps."""
 ROUNDS = 12
 """The working set grows at most this many times."""
 STEPS = 400
@@ -107,8 +111,11 @@ class Steps:
                 setattr(self, name, part[rows])
 
 
-def relax(loss: Loss, choices: Choices) -> tuple[Floats, float, Floats]:
-    """Minimise G over the relaxed set: theta, G there, and the dual point whose lower bound is the best that was met."""
+def relax(loss: Loss, choices: Choices, known: float = -np.inf) -> tuple[Floats, float, Floats]:
+    """Minimise G over the relaxed set: theta, G there, and the dual point whose lower bound is the best that was met.
+
+    ``known`` is G of some subset; without it, the problem is solved up to ``GAP``.
+    """
     p, k = choices.p, choices.k
     groups, caps = choices.indicators()
     theta, fit = np.zeros(p), loss.fit(np.zeros(p))
@@ -128,7 +135,7 @@ def relax(loss: Loss, choices: Choices) -> tuple[Floats, float, Floats]:
             steps.run(20)
             at, value, own = steps.at()
             most = np.array([choices.most_of(own[0], working)])
-            if value[0] - steps.kernel.bounds(at, most)[0] <= 0.3 * GAP * value[0]:
+            if value[0] - steps.kernel.bounds(at, most)[0] <= 0.3 * max(GAP * value[0], SLACK * (known - value[0])):
                 break
         there = np.zeros(p)
         there[working] = steps.theta[0]
@@ -141,7 +148,7 @@ def relax(loss: Loss, choices: Choices) -> tuple[Floats, float, Floats]:
             best_value, theta = fit.value, there
         on = steps.theta[0] > 0
         more = _missing(gains, working, float(gains[working[on]].min(initial=np.inf)), size)
-        if best_value - best_bound <= GAP * best_value or more.size == 0:
+        if best_value - best_bound <= max(GAP * best_value, SLACK * (known - best_value)) or more.size == 0:
             break
         before, working = working, np.union1d(working, more)
         w = np.zeros((1, steps.w.shape[1], working.size))
