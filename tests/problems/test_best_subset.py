@@ -318,6 +318,21 @@ def test_the_kernel_without_products_of_all_pairs_of_columns():
         assert 0.97 <= kernel.step * np.linalg.eigvalsh(X.T @ X)[-1] <= 1.01
 
 
+@pytest.mark.parametrize("name", ["squared, three targets", "logistic", "squared, groups"])
+def test_another_count_and_ridge_weight_for_the_same_table(name):
+    problem = CASES[name]()
+    problem.search().run(np.random.default_rng(0), problem.relaxed.theta)
+    other = problem.varied(2, 0.3)
+    settings = {"groups": [0, 0, 0, 1, 1, 1, 2, 2, 3, 3]} if "groups" in name else {}
+    loss = name.split(",", maxsplit=1)[0]
+    own = made(loss, k=2, gamma=0.3, targets=3 if "three" in name else None, **settings)
+    assert other.fingerprint() == own.fingerprint() != problem.fingerprint()
+    assert other.relaxed.bound == own.relaxed.bound != problem.relaxed.bound
+    assert other.search().run(np.random.default_rng(0)).value == own.search().run(np.random.default_rng(0)).value
+    with pytest.raises(mb.InvalidInput, match="gamma must be"):
+        problem.varied(2, 0.0)
+
+
 def test_same_seed_same_bits():
     runs = [made(n=50, p=40, k=6, rho=0.9, noise=3.0).search().run(np.random.default_rng(3)) for _ in range(2)]
     assert runs[0].value == runs[1].value

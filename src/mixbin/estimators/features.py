@@ -47,8 +47,8 @@ class FeatureSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         of the rows: the smallest count whose error is within one standard error of the lowest.
     gamma : float or "cv", default="cv"
         The weight of the ridge penalty on the standardised columns, as ``alpha`` of scikit-learn's ``Ridge`` or ``1/C`` of
-        ``LogisticRegression``. "cv" chooses it by cross-validation: the smallest whose error is within one standard error of
-        the lowest. A larger gamma also makes proofs easier, but that is no reason to choose it.
+        ``LogisticRegression``. "cv" chooses it by cross-validation: the smallest whose error is within half a standard error
+        of the lowest. A larger gamma also makes proofs easier, but that is no reason to choose it.
     loss : {"squared", "logistic"}, default="squared"
         "squared" for targets that are numbers, one or several; "logistic" for two classes.
     groups : array-like of shape (n_features_in,), default=None

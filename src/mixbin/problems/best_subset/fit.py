@@ -31,6 +31,9 @@ class Loss(Protocol):
     exact_model: bool
     """Whether the exchanges of ``model_of`` are exact."""
 
+    def with_gamma(self, gamma: float) -> "Loss":
+        """The loss on the same data with another ridge weight."""
+
     def fit(self, theta: Floats) -> Fit:
         """Train with weights ``theta`` of the features."""
 

@@ -44,6 +44,10 @@ class LogisticLoss:
     def __init__(self, columns: Columns, y: Floats, gamma: float, intercept: bool) -> None:
         self.columns, self.y, self.gamma, self.intercept = columns, y, gamma, intercept
 
+    def with_gamma(self, gamma: float) -> "LogisticLoss":
+        """The loss on the same data with another ridge weight."""
+        return LogisticLoss(self.columns, self.y, gamma, self.intercept)
+
     def fit(self, theta: Floats) -> Fit:
         """Train with weights ``theta`` of the features."""
         support = np.flatnonzero(theta)
@@ -172,7 +176,7 @@ class LogisticLoss:
     def model_of(self, support: Indices, gamma: float | None = None) -> QuadraticModel:
         """The quadratic function around the model with these features; ``gamma`` may differ."""
         if gamma is not None and gamma != self.gamma:
-            return LogisticLoss(self.columns, self.y, gamma, self.intercept).model_of(support)
+            return self.with_gamma(gamma).model_of(support)
         theta = np.zeros(self.columns.p)
         theta[support] = 1.0
         return self.model(self.fit(theta))

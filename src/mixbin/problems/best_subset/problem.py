@@ -1,5 +1,6 @@
 """Keep the k features with which a ridge or logistic regression fits best (docs/maths.md, "Best subset")."""
 
+import copy
 from collections.abc import Mapping
 from functools import cached_property
 from types import MappingProxyType
@@ -139,8 +140,20 @@ class BestSubset:
                 store, Y = store.shortened(Y)
             self.data_loss = SquaredLoss(store, Y, self.gamma)
         self._targets = targets
+        self._grouping = groups, per_group
         self.choices = Choices(self.theta_set)
         self._last: tuple[str, Fit] | None = None
+
+    def varied(self, k: int, gamma: float) -> "BestSubset":
+        """The same table and targets with another count and ridge weight. What was computed of the table alone is shared."""
+        other = copy.copy(self)
+        for name in ("relaxed", "without_features"):
+            other.__dict__.pop(name, None)
+        other.gamma = check.real("gamma", gamma, low=0, open_low=True, remedy="0.1 times the number of rows is a usual size")
+        other.theta_set = _set_of(self.n_features, k, *self._grouping)
+        other.choices, other._last = Choices(other.theta_set), None
+        other.data_loss = self.data_loss.with_gamma(other.gamma)
+        return other
 
     def evaluate(self, theta: Floats, lam: Floats, *, warm: Warm | None = None, gradient: bool = True) -> Evaluation:
         """G at the weights ``theta``, and its gradient: minus the gain of each feature at the residuals."""
