@@ -15,7 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mixbin as mb
-from mixbin.estimators._feature_choice import counts_to_try
+from mixbin.estimators._feature_choice import _smallest_near_best, counts_to_try
+from mixbin.estimators.features import kicks_for
 from tests.problems.test_best_subset import brute_force
 
 pytestmark = pytest.mark.slow
@@ -149,6 +150,27 @@ def test_in_pipelines_and_cross_validation():
     pipeline = make_pipeline(mb.FeatureSelector(3, gamma=1.0, random_state=0), Ridge())
     assert cross_val_score(pipeline, X, y, cv=3).mean() > 0.8
     assert cross_val_score(mb.FeatureSelector(3, gamma=1.0, random_state=0), X, y, cv=3).mean() > 0.8
+
+
+def test_fewer_starts_on_large_logistic_tables():
+    rng = np.random.default_rng(0)
+    sizes = {(300, 1000): 32, (2000, 500): 10, (6000, 1000): 4}
+    for (n, p), kicks in sizes.items():
+        X = sparse.csr_array((np.ones(n), (np.arange(n), rng.integers(p, size=n))), shape=(n, p))
+        assert kicks_for(mb.BestSubset(X, np.arange(n) % 2, 2, 1.0, "logistic")) == kicks
+        assert kicks_for(mb.BestSubset(X, np.arange(n), 2, 1.0)) == 60
+
+
+def test_the_smallest_within_some_standard_errors():
+    rng = np.random.default_rng(0)
+    errors = np.array([3.0, 1.2, 1.1, 1.0, 1.3]) + rng.normal(size=(5, 1)) + 0.1 * rng.normal(size=(5, 5))
+    best = int(errors.mean(axis=0).argmin())
+    assert _smallest_near_best(errors, 0.0) == best
+    picks = [_smallest_near_best(errors, within) for within in (0.0, 0.5, 1.0, 4.0, 1e6)]
+    assert picks == sorted(picks, reverse=True)
+    assert picks[-1] == 0
+    apart = errors[:, picks[2]] - errors[:, best]
+    assert apart.mean() <= apart.std(ddof=1) / np.sqrt(5)
 
 
 def test_counts_to_try():

@@ -37,7 +37,7 @@ class FeaturesOptions(CommonOptions):
     loss: Loss = option("squared for numbers, logistic for two classes.", "NAME", default=Loss.SQUARED)
     test: list[Path] = covered("Rows that play no part in the choice; may be repeated.", "FILE", default=list)
     stability: bool = option(
-        "Also count how often each feature is kept if the rows are drawn anew.", default=False, flags=("--stability",)
+        "Also count how often each feature is kept on bootstrap draws of the rows.", default=False, flags=("--stability",)
     )
     ignore: list[str] = covered("A column that is neither feature nor target; may be repeated.", "COLUMN", default=list)
     seed: int = option("Draws folds, starts and random features; the same seed gives the same numbers.", "N", default=0, least=0)
