@@ -172,6 +172,20 @@ def test_the_table_of_logistic_swaps_is_close():
     assert np.corrcoef(table[fine] - base, exact[fine] - base)[0, 1] > 0.99
 
 
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("gamma", [1e-3, 1.0])
+def test_the_lowest_of_many_models_wherever_training_starts(gamma, fit_intercept):
+    problem = made("logistic", n=60, p=20, gamma=gamma, noise=2.0, fit_intercept=fit_intercept)
+    rng = np.random.default_rng(0)
+    supports = np.array([rng.choice(20, size=3, replace=False) for _ in range(30)])
+    exact = np.array([value_of(problem, it) for it in supports])
+    np.testing.assert_allclose(problem.data_loss.values(supports), exact, rtol=1e-10)
+    for spread in (0.0, 0.3, 3.0):
+        row, value = problem.data_loss.lowest(supports, spread * rng.normal(size=supports.shape))
+        assert row == exact.argmin()
+        assert value == pytest.approx(exact.min(), rel=1e-10)
+
+
 def instance(seed):
     rng = np.random.default_rng(seed)
     loss = ("squared", "logistic")[seed % 2]

@@ -51,3 +51,6 @@ class Loss(Protocol):
 
     def values(self, supports: Indices) -> Floats:
         """G for each row of ``supports``, which holds the numbers of the features of one model."""
+
+    def lowest(self, supports: Indices, coef: Floats) -> tuple[int, float]:
+        """The row of ``supports`` with the lowest G, and this G; training may start from the rows of ``coef``."""
