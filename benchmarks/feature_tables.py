@@ -30,9 +30,9 @@ import mixbin as mb
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 MOST_ROWS = 1000
 """Larger tables are cut to this many random rows: with many rows, all methods choose alike."""
-MOST_SFS = 300
-"""SFS trains a model for each column, count and fold; it is left out of tables with more columns, and for classes of those with
-more than 60."""
+MOST_SFS, MOST_SFS_ROWS = 130, 300
+"""SFS trains a model for each column, count and fold: it is left out of tables with more columns, and for classes, whose models
+take longer, also of those with more rows or more than half as many columns."""
 
 
 def degree_two(X):
@@ -104,7 +104,7 @@ def scaled(*steps):
     return make_pipeline(VarianceThreshold(), StandardScaler(), *steps)
 
 
-def for_numbers(columns):
+def for_numbers(rows, columns):
     out = {
         "mixbin, 10": mb.FeatureSelector(10, random_state=0),
         "mixbin, auto": mb.FeatureSelector("auto", random_state=0),
@@ -126,7 +126,7 @@ def for_numbers(columns):
     return out
 
 
-def for_classes(columns):
+def for_classes(rows, columns):
     def tuned(share):
         model = LogisticRegression(l1_ratio=share, solver="liblinear", intercept_scaling=1e3)
         return GridSearchCV(model, {"C": np.geomspace(1e-3, 1e2, 11)}, scoring="neg_log_loss", cv=5)
@@ -141,7 +141,7 @@ def for_classes(columns):
         "l1, any number": scaled(tuned(1.0)),
         "l2, all": scaled(tuned(0.0)),
     }
-    if columns <= MOST_SFS // 5:
+    if columns <= MOST_SFS // 2 and rows <= MOST_SFS_ROWS:
         chosen = SequentialFeatureSelector(LogisticRegression(max_iter=5000), n_features_to_select=10)
         out["SFS, 10"] = scaled(chosen, LogisticRegression(max_iter=5000))
     try:
@@ -160,7 +160,7 @@ def measured(loss, X, y, repeats):
     for repeat in range(repeats):
         kind = StratifiedKFold if loss == "logistic" else KFold
         for train, test in kind(5, shuffle=True, random_state=repeat).split(X, y):
-            for method, model in (for_classes if loss == "logistic" else for_numbers)(X.shape[1]).items():
+            for method, model in (for_classes if loss == "logistic" else for_numbers)(*X.shape).items():
                 began = time.process_time()
                 with warnings.catch_warnings():
                     for what in (ConvergenceWarning, FutureWarning, UserWarning, RuntimeWarning):
@@ -174,7 +174,7 @@ def measured(loss, X, y, repeats):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", default=[""], help="tables whose names contain one of these words")
-    parser.add_argument("--repeats", type=int, default=2, help="how often the rows are split into five folds")
+    parser.add_argument("--repeats", type=int, default=1, help="how often the rows are split into five folds")
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     options = parser.parse_args()
     for name, (loss, read) in TABLES.items():

@@ -2,11 +2,10 @@
 
     python benchmarks/features.py --parts tiny planted hard logistic proofs --first 1000 --out benchmarks/features.json
 
-Rivals that are not installed are left out (abess 0.4.11, skscope 0.1.8 and okridge 0.1.1 were used). Times, those of limits, too, are process times in
-one thread (set OMP_NUM_THREADS and OPENBLAS_NUM_THREADS to 1); the table of each part goes into the JSON file under its name, and
-earlier parts stay there. Settings were chosen on seeds below 1000. Designs: rows are
-Gaussian with correlation rho^|i - j| between columns, k coefficients of +1 or -1 at random places; noise of variance
-(signal variance) / SNR.
+Rivals that are not installed are left out (abess 0.4.11, skscope 0.1.8 and okridge 0.1.1 were used). Times are process times in
+one thread (set OMP_NUM_THREADS and OPENBLAS_NUM_THREADS to 1), those of limits, too. The table of each part goes into the JSON
+file under its name, and earlier parts stay there. Settings were chosen on seeds below 1000. Designs: rows are Gaussian with
+correlation rho^|i - j| between columns, k coefficients of +1 or -1 at random places; noise of variance (signal variance) / SNR.
 """
 
 import argparse
@@ -71,7 +70,8 @@ def tiny(seeds):
             answer, _ = mixbin_given(X, y, 5, share * 100)
             lowest = brute_force(X, y, share * 100)
             found += answer.value <= lowest * (1 + 1e-9)
-            proof, seconds = timed(lambda X=X, y=y: mb.prove_best_subset(mb.BestSubset(X, y, 5, share * 100), time_limit=5))
+            problem = mb.BestSubset(X, y, 5, share * 100)
+            proof, seconds = timed(lambda problem=problem: mb.prove_best_subset(problem, time_limit=5))
             longest = max(longest, seconds)
             proved += proof.proved and abs(proof.value / lowest - 1) < 1e-9 and proof.lower_bound <= lowest * (1 + 1e-9)
         out.append(

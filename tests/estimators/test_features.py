@@ -204,7 +204,10 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD.items() for value in values])
+BAD_SETTINGS = [(name, value) for name, values in BAD.items() for value in values]
+
+
+@pytest.mark.parametrize(("name", "value"), BAD_SETTINGS)
 def test_bad_settings(name, value):
     X, y = made()
     groups = {"groups": np.arange(15)} if name == "per_group" else {}
@@ -213,22 +216,27 @@ def test_bad_settings(name, value):
     assert name in str(error.value) or "high" in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("X", "y", "loss"),
-    [
-        (np.ones((5, 2)), np.ones(4), "squared"),
-        (np.full((5, 2), np.nan), np.ones(5), "squared"),
-        (np.ones((5, 2)), ["a"] * 5, "squared"),
-        (np.eye(5), [0, 1, 2, 1, 0], "logistic"),
-        (np.eye(5), [1, 1, 1, 1, 1], "logistic"),
-        (np.eye(5), [0.1, 0.2, 0.3, 0.4, 0.5], "logistic"),
-        (np.ones(5), np.ones(5), "squared"),
-        (np.full((5, 2), 1e200) * np.arange(5)[:, None], np.ones(5), "squared"),
-    ],
-)
+BAD_TABLES = [
+    (np.ones((5, 2)), np.ones(4), "squared"),
+    (np.full((5, 2), np.nan), np.ones(5), "squared"),
+    (np.ones((5, 2)), ["a"] * 5, "squared"),
+    (np.eye(5), [0, 1, 2, 1, 0], "logistic"),
+    (np.eye(5), [1, 1, 1, 1, 1], "logistic"),
+    (np.eye(5), [0.1, 0.2, 0.3, 0.4, 0.5], "logistic"),
+    (np.ones(5), np.ones(5), "squared"),
+    (np.full((5, 2), 1e200) * np.arange(5)[:, None], np.ones(5), "squared"),
+]
+
+
+@pytest.mark.parametrize(("X", "y", "loss"), BAD_TABLES)
 def test_bad_tables(X, y, loss):
     with pytest.raises(mb.InvalidInput):
         mb.FeatureSelector(loss=loss).fit(X, y)
+
+
+def test_there_are_25_bad_inputs():
+    assert len(BAD_SETTINGS) + len(BAD_TABLES) >= 25
+    assert set(BAD) == set(mb.FeatureSelector().get_params())
 
 
 def test_not_fitted():

@@ -108,8 +108,8 @@ def _kept(facts: Mapping[str, Any]) -> list[Block]:
     ).format(what)
     if stability:
         note += Markup(
-            " Stability is the share of {} bootstrap draws of the rows in which the feature is kept, too; two columns that say "
-            "the same share it."
+            " Stability is the share of {} bootstrap draws of the rows in which the feature is kept, too. Of two columns that "
+            "say the same, now one is kept and now the other, so that both have a low number."
         ).format(facts["stability_draws"])
     if len(few) < facts["keep"]:
         note += Markup(' The first {} of {} stand here; all are in <a href="features.csv">features.csv</a>.').format(
@@ -147,7 +147,7 @@ def _advice(facts: Mapping[str, Any]) -> list[Point]:
             )
         )
     else:
-        points.append(Point("All features kept are so in most draws of the rows, too.", "Stability"))
+        points.append(Point("Each of the features is kept in most draws of the rows, too.", "Stability"))
     points.append(Point("Coefficients say what predicts, not what causes.", "Causes"))
     return points
 
@@ -190,10 +190,11 @@ def _comparison(record: Record, columns: Mapping[str, Column], explained: Sequen
     heads = ["model on", *(it.head for it in kept.values())]
     how = Prose([" ".join(explained)], muted=True)
     unit = "log loss" if record.facts["loss"] == "logistic" else "mean squared error"
-    changes = [f"{apart:+.3g} (standard error {error:.2g})" for apart, error in record.facts["beside"].values()]
-    said = (
-        f"From all features to the features kept, the {unit} on held-out folds changes by {changes[0]}; from the tuned lasso to "
-        f"the features kept, by {changes[1]}."
+    others = dict(zip(record.facts["beside"], ("the model on all features", "the tuned lasso"), strict=True))
+    said = " ".join(
+        f"The {unit} of the features kept on held-out folds is {abs(apart):.3g} {'higher' if apart > 0 else 'lower'} than that "
+        f"of {others[name]} (standard error {error:.2g})."
+        for name, (apart, error) in record.facts["beside"].items()
     )
     return [Prose([said]), Grid(heads, rows, strong=len(rows) - 1), how]
 

@@ -27,13 +27,13 @@ def proof(facts: Mapping[str, Any]) -> str:
 
 
 def measured(record: Record) -> str:
-    """The error on held-out folds beside that of random features and of all."""
+    """The error on held-out folds beside those of all features, a tuned lasso and random features."""
     facts = record.facts
     key, name = ("cv_log_loss", "log loss") if facts["loss"] == "logistic" else ("cv_rmse", "error")
     errors = {line.method: f"{line.numbers[key]:.4g}" for line in record.lines}
     return (
-        f"On held-out folds their {name} is {errors[BEST]}, against {errors[ALL]} with all {facts['features']:,} features and "
-        f"{errors[RANDOM]} with {facts['keep']:,} at random."
+        f"On held-out folds their {name} is {errors[BEST]}, against {errors[ALL]} with all {facts['features']:,} features, "
+        f"{errors[TUNED]} with {other_models(facts)[TUNED]} and {errors[RANDOM]} with {facts['keep']:,} at random."
     )
 
 
