@@ -20,7 +20,7 @@ from mixbin.problems.best_subset.choices import Choices
 from mixbin.problems.best_subset.columns import DenseColumns, columns
 from mixbin.problems.best_subset.fit import Fit, Loss
 from mixbin.problems.best_subset.logistic import LogisticLoss
-from mixbin.problems.best_subset.relaxation import SLACK, Relaxed, relax
+from mixbin.problems.best_subset.relaxation import Relaxed, allowed, relax
 from mixbin.problems.best_subset.search import Search
 from mixbin.problems.best_subset.squared import SquaredLoss
 from mixbin.problems.work import Work
@@ -238,7 +238,7 @@ class BestSubset:
         known = self.data_loss.model_of(search.greedy(np.empty(0, dtype=np.intp))).value
         theta, value, residual = relax(self.data_loss, self.choices, known)
         bound = self.bound_of(residual)
-        if value - bound > max(SOLVED * value, SLACK * (known - value)):
+        if value - bound > allowed(value, known, SOLVED):
             theta = self._refined(theta)
             fit = self._fit(theta)
             value, other = fit.value, self.bound_of(fit.residual)
