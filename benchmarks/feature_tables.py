@@ -17,7 +17,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.datasets import load_diabetes
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectFromModel, SequentialFeatureSelector, VarianceThreshold
 from sklearn.linear_model import LassoCV, LinearRegression, LogisticRegression, RidgeCV
@@ -46,11 +46,6 @@ def diabetes_and_noise():
 
 def diabetes_squares():
     X, y = load_diabetes(return_X_y=True)
-    return degree_two(X), y
-
-
-def breast_cancer_squares():
-    X, y = load_breast_cancer(return_X_y=True)
     return degree_two(X), y
 
 
@@ -89,13 +84,10 @@ TABLES = {
     "permeability of molecules": ("squared", lambda: from_r("permeability_qsar", "permeability")),
     "gas": ("squared", lambda: from_uci("gas")),
     "parkinsons, degree 2": ("squared", lambda: from_uci("parkinsons", True)),
-    "elevators, degree 2": ("squared", lambda: from_uci("elevators", True)),
     "years of songs": ("squared", year),
-    "breast cancer, degree 2": ("logistic", breast_cancer_squares),
     "speech and Parkinson's": ("logistic", lambda: from_r("pd_speech", "class")),
     "cells": ("logistic", lambda: from_r("cells", "class")),
     "sonar": ("logistic", lambda: from_keel("sonar")),
-    "spambase": ("logistic", lambda: from_keel("spambase")),
 }
 
 
