@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import mixbin as mb
 from mixbin.cli import app
 from mixbin.studies.features.comparison import counts_on_path, held_out
-from mixbin.studies.features.words import ALL, BEST, NAMES, RANDOM, beside_all, percent
+from mixbin.studies.features.words import ALL, ANY_COUNT, BEST, NAMES, RANDOM, TUNED, beside, better_ones, percent
 
 NAMES_IN = [f"x{j}" for j in range(8)]
 PICKED = {"x1", "x4"}
@@ -103,8 +103,25 @@ def test_the_comparison(kind, error, request):
     errors = {line["method"]: line[error] for line in record["methods"]}
     assert errors[BEST] < errors[RANDOM]
     at = record["counts"].index(2)
-    assert all(record["curves"][name][at] == errors[name] for name in NAMES if name != ALL)
+    assert all(record["curves"][name][at] == errors[name] for name in NAMES if name not in ANY_COUNT)
     assert record["error_of_all"] == errors[ALL]
+    assert record["methods"][NAMES.index(TUNED)]["features"] == record["lasso_features"] >= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_where_a_lasso_predicts_better_the_command_says_so(tmp_path, loss):
+    """Many small effects: a subset of three leaves most of them out, and a lasso keeps them."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 20))
+    y = X.sum(axis=1) + 0.5 * rng.normal(size=400)
+    y = (y > 0).astype(int) if loss == "logistic" else y
+    pd.DataFrame(X).assign(y=y).to_csv(tmp_path / "t.csv", index=False)
+    got = invoke(tmp_path / "t.csv", "--target", "y", "--keep", "3", "--loss", loss, "--out", tmp_path / "run")
+    assert got.exit_code == 0, got.stderr
+    assert "a tuned lasso on about 20 features predict better there" in " ".join(got.stdout.split())
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "A tuned lasso on about 20 features predicts better on the held-out folds" in page
 
 
 def test_how_many_features_are_enough(run):
@@ -162,9 +179,19 @@ def test_words():
     assert [percent(x) for x in (0.0, 0.12, 0.1201, 0.000123, 1.0)] == [
         f"{it}\N{NO-BREAK SPACE}%" for it in ("0", "12", "13", "0.013", "100")
     ]
-    assert beside_all({"beside_all": [3.0, 1.0]}).startswith("All features predict better")
-    assert "alike" in beside_all({"beside_all": [1.0, 1.0]})
-    assert beside_all({"beside_all": [-3.0, 1.0]}).startswith("The features kept predict better")
+    better, alike, worse = [3.0, 1.0], [1.0, 1.0], [-3.0, 1.0]
+    for name, other in ((ALL, "all features"), (TUNED, "a tuned lasso on about 7 features")):
+        said = [beside({"beside": {name: it}, "lasso_features": 7}, name) for it in (better, alike, worse)]
+        assert said[0].lower().startswith(f"{other} predict")
+        assert f"{other} predict alike" in said[1]
+        assert said[2].startswith(f"The features kept predict better than {other}")
+    found = [{"beside": {ALL: a, TUNED: b}, "lasso_features": 7} for a in (better, worse) for b in (better, alike)]
+    assert [better_ones(it).split(" better there")[0].strip() for it in found] == [
+        "All features and a tuned lasso on about 7 features predict",
+        "All features predict",
+        "A tuned lasso on about 7 features predicts",
+        "",
+    ]
     assert counts_on_path(10, 60, 300)[-1] == 20
     assert counts_on_path(10, 10, 20)[-1] == 10
     assert counts_on_path(1, 1, 10) == [1]

@@ -15,7 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mixbin as mb
-from mixbin.estimators._feature_choice import counts_to_try
+from mixbin.estimators._feature_choice import _smallest_near_best, counts_to_try
+from mixbin.estimators.features import kicks_for
 from tests.problems.test_best_subset import brute_force
 
 pytestmark = pytest.mark.slow
@@ -151,6 +152,27 @@ def test_in_pipelines_and_cross_validation():
     assert cross_val_score(mb.FeatureSelector(3, gamma=1.0, random_state=0), X, y, cv=3).mean() > 0.8
 
 
+def test_fewer_starts_on_large_logistic_tables():
+    rng = np.random.default_rng(0)
+    sizes = {(300, 1000): 32, (2000, 500): 10, (6000, 1000): 4}
+    for (n, p), kicks in sizes.items():
+        X = sparse.csr_array((np.ones(n), (np.arange(n), rng.integers(p, size=n))), shape=(n, p))
+        assert kicks_for(mb.BestSubset(X, np.arange(n) % 2, 2, 1.0, "logistic")) == kicks
+        assert kicks_for(mb.BestSubset(X, np.arange(n), 2, 1.0)) == 60
+
+
+def test_the_smallest_within_some_standard_errors():
+    rng = np.random.default_rng(0)
+    errors = np.array([3.0, 1.2, 1.1, 1.0, 1.3]) + rng.normal(size=(5, 1)) + 0.1 * rng.normal(size=(5, 5))
+    best = int(errors.mean(axis=0).argmin())
+    assert _smallest_near_best(errors, 0.0) == best
+    picks = [_smallest_near_best(errors, within) for within in (0.0, 0.5, 1.0, 4.0, 1e6)]
+    assert picks == sorted(picks, reverse=True)
+    assert picks[-1] == 0
+    apart = errors[:, picks[2]] - errors[:, best]
+    assert apart.mean() <= apart.std(ddof=1) / np.sqrt(5)
+
+
 def test_counts_to_try():
     assert counts_to_try(1) == [1]
     assert counts_to_try(12) == [*range(1, 11), 12]
@@ -182,7 +204,10 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD.items() for value in values])
+BAD_SETTINGS = [(name, value) for name, values in BAD.items() for value in values]
+
+
+@pytest.mark.parametrize(("name", "value"), BAD_SETTINGS)
 def test_bad_settings(name, value):
     X, y = made()
     groups = {"groups": np.arange(15)} if name == "per_group" else {}
@@ -191,22 +216,27 @@ def test_bad_settings(name, value):
     assert name in str(error.value) or "high" in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("X", "y", "loss"),
-    [
-        (np.ones((5, 2)), np.ones(4), "squared"),
-        (np.full((5, 2), np.nan), np.ones(5), "squared"),
-        (np.ones((5, 2)), ["a"] * 5, "squared"),
-        (np.eye(5), [0, 1, 2, 1, 0], "logistic"),
-        (np.eye(5), [1, 1, 1, 1, 1], "logistic"),
-        (np.eye(5), [0.1, 0.2, 0.3, 0.4, 0.5], "logistic"),
-        (np.ones(5), np.ones(5), "squared"),
-        (np.full((5, 2), 1e200) * np.arange(5)[:, None], np.ones(5), "squared"),
-    ],
-)
+BAD_TABLES = [
+    (np.ones((5, 2)), np.ones(4), "squared"),
+    (np.full((5, 2), np.nan), np.ones(5), "squared"),
+    (np.ones((5, 2)), ["a"] * 5, "squared"),
+    (np.eye(5), [0, 1, 2, 1, 0], "logistic"),
+    (np.eye(5), [1, 1, 1, 1, 1], "logistic"),
+    (np.eye(5), [0.1, 0.2, 0.3, 0.4, 0.5], "logistic"),
+    (np.ones(5), np.ones(5), "squared"),
+    (np.full((5, 2), 1e200) * np.arange(5)[:, None], np.ones(5), "squared"),
+]
+
+
+@pytest.mark.parametrize(("X", "y", "loss"), BAD_TABLES)
 def test_bad_tables(X, y, loss):
     with pytest.raises(mb.InvalidInput):
         mb.FeatureSelector(loss=loss).fit(X, y)
+
+
+def test_there_are_25_bad_inputs():
+    assert len(BAD_SETTINGS) + len(BAD_TABLES) >= 25
+    assert set(BAD) == set(mb.FeatureSelector().get_params())
 
 
 def test_not_fitted():

@@ -1,6 +1,7 @@
 """Best subset: value, gradient, bound, swaps, search and proof against independent computations."""
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from scipy import optimize, sparse
 from sklearn.linear_model import LogisticRegression, Ridge
 
 import mixbin as mb
+from mixbin.problems.best_subset.kernels import SquaredKernel
 from mixbin.problems.best_subset.shrinkage import relaxed_weights
 from mixbin.testing import check_problem
 
@@ -170,6 +172,20 @@ def test_the_table_of_logistic_swaps_is_close():
     assert np.corrcoef(table[fine] - base, exact[fine] - base)[0, 1] > 0.99
 
 
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("gamma", [1e-3, 1.0])
+def test_the_lowest_of_many_models_wherever_training_starts(gamma, fit_intercept):
+    problem = made("logistic", n=60, p=20, gamma=gamma, noise=2.0, fit_intercept=fit_intercept)
+    rng = np.random.default_rng(0)
+    supports = np.array([rng.choice(20, size=3, replace=False) for _ in range(30)])
+    exact = np.array([value_of(problem, it) for it in supports])
+    np.testing.assert_allclose(problem.data_loss.values(supports), exact, rtol=1e-10)
+    for spread in (0.0, 0.3, 3.0):
+        row, value = problem.data_loss.lowest(supports, spread * rng.normal(size=supports.shape))
+        assert row == exact.argmin()
+        assert value == pytest.approx(exact.min(), rel=1e-10)
+
+
 def instance(seed):
     rng = np.random.default_rng(seed)
     loss = ("squared", "logistic")[seed % 2]
@@ -283,6 +299,52 @@ def test_wide_tables():
     found = problem.search().run(rng, kicks=0)
     assert found.support.tolist() == [5, 777, 12_345]
     assert 0 < problem.relaxed.bound <= found.value
+    tracemalloc.start()
+    proof = mb.prove_best_subset(problem, max_nodes=1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.value == pytest.approx(proof.value)
+    assert peak < 0.2 * 8 * 20_000**2
+
+
+@pytest.mark.parametrize("gamma", [1e-4, 1e-2, 1.0])
+def test_the_bound_is_as_exact_as_a_known_subset_asks_for(gamma):
+    """The relaxed value and the bound differ by little, beside what the relaxation leaves of the gap anyway."""
+    problem = made(n=60, p=150, k=5, rho=0.7, noise=2.0, gamma=60 * gamma)
+    best, relaxed = problem.search().run(np.random.default_rng(0)).value, problem.relaxed
+    assert relaxed.bound <= relaxed.value <= best
+    assert relaxed.value - relaxed.bound <= max(1e-3 * relaxed.value, 0.02 * (best - relaxed.value))
+
+
+def test_the_kernel_without_products_of_all_pairs_of_columns():
+    """A wide kernel multiplies by X and X' in turn, a narrow one by X'X."""
+    rng = np.random.default_rng(0)
+    loss = made(n=12, p=30, targets=2).data_loss
+    w = rng.normal(size=(4, 2, 30))
+    some = np.arange(20)
+    for which in (some, np.arange(30)):
+        kernel = SquaredKernel(loss, which)
+        at, _ = kernel.at(w[:, :, which], np.zeros(4))
+        X = loss.columns.some(which)
+        residual = loss.Y.T - w[:, :, which] @ X.T
+        np.testing.assert_allclose(at.loss, np.square(residual).sum(axis=(1, 2)), rtol=1e-10)
+        np.testing.assert_allclose(at.slope, residual @ X, rtol=1e-8, atol=1e-9)
+        assert 0.97 <= kernel.step * np.linalg.eigvalsh(X.T @ X)[-1] <= 1.01
+
+
+@pytest.mark.parametrize("name", ["squared, three targets", "logistic", "squared, groups"])
+def test_another_count_and_ridge_weight_for_the_same_table(name):
+    problem = CASES[name]()
+    problem.search().run(np.random.default_rng(0), problem.relaxed.theta)
+    other = problem.varied(2, 0.3)
+    settings = {"groups": [0, 0, 0, 1, 1, 1, 2, 2, 3, 3]} if "groups" in name else {}
+    loss = name.split(",", maxsplit=1)[0]
+    own = made(loss, k=2, gamma=0.3, targets=3 if "three" in name else None, **settings)
+    assert other.fingerprint() == own.fingerprint() != problem.fingerprint()
+    assert other.relaxed.bound == own.relaxed.bound != problem.relaxed.bound
+    assert other.search().run(np.random.default_rng(0)).value == own.search().run(np.random.default_rng(0)).value
+    with pytest.raises(mb.InvalidInput, match="gamma must be"):
+        problem.varied(2, 0.0)
 
 
 def test_same_seed_same_bits():

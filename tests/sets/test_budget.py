@@ -108,6 +108,19 @@ def test_breakpoints_that_round_onto_each_other_end_the_search(k):
     np.testing.assert_allclose(Budget(40, k).project(a), exact.project(budget(40, k), a), rtol=0, atol=1e-15)
 
 
+def test_points_with_many_zeros():
+    """t is 0 here, a breakpoint of more than a thousand entries, and rounding decides on which side of it the search looks."""
+    for seed in range(60, 160):
+        rng = np.random.default_rng(seed)
+        a = np.zeros(2000)
+        positive = int(rng.integers(100, 900))
+        a[:positive] = rng.uniform(size=positive)
+        a *= 10 / a.sum()
+        p = Budget(2000, 10).project(a)
+        assert abs(p.sum() - 10) < 1e-13
+        np.testing.assert_allclose(p, a, rtol=0, atol=1e-14)
+
+
 SHAPES = {
     "normal": lambda rng, m: rng.normal(size=m),
     "tight": lambda rng, m: 0.1 * rng.uniform(size=m),

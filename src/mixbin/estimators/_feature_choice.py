@@ -20,6 +20,10 @@ MOST_AUTO = 50
 """``n_features="auto"`` keeps at most this many features, and at most a third of the rows."""
 EVERY_COUNT = 10
 """Up to this many features, every count is tried; beyond, counts that grow by a quarter."""
+COUNT_ERRORS, GAMMA_ERRORS = 1.0, 0.5
+"""Fewer features are preferred within this many standard errors of the lowest error, and less shrinkage within this many. On
+eight tables, half an error for gamma gave 0.8 % less error than a whole one at ten features; with planted features, which need
+no shrinkage, the lowest error alone shrank too much."""
 FEW_SWAPS = {"squared": np.inf, "logistic": 2}
 """Swaps after each greedy addition in cross-validation, where many models must be searched for."""
 
@@ -50,7 +54,7 @@ def choose(
     """Choose a count among ``counts`` and, unless ``gamma`` is given, a ridge weight, both by cross-validation.
 
     Of several counts, the smallest is chosen whose error is within one standard error of the lowest (over the folds, of the
-    difference): fewer features that predict as well. The ridge weight is chosen alike.
+    difference): fewer features that predict as well. The ridge weight is chosen alike, within half a standard error.
     """
     n = X.shape[0]
     gammas = GAMMAS[loss] if gamma is None else (gamma / n,)
@@ -59,16 +63,22 @@ def choose(
         return Chosen(counts[-1] if len(counts) == 1 else counts[0], DEFAULT_GAMMA * n if gamma is None else gamma)
     errors = np.array([_path_errors(X, y, loss, counts, gammas, groups, per_group, *split) for split in splits])
     mean = errors.mean(axis=0)
-    best_count, best_gamma = np.unravel_index(int(mean.argmin()), mean.shape)
-    spread = (errors[:, :, best_gamma] - errors[:, best_count, best_gamma][:, None]).std(axis=0, ddof=1) / np.sqrt(len(errors))
-    near = np.flatnonzero(mean[:, best_gamma] <= mean[best_count, best_gamma] + spread)
-    count = int(near[0])
-    # Shrink no more than the folds ask for: the smallest gamma that is as good as the best one, by the same measure.
-    at = int(mean[count].argmin())
-    apart = (errors[:, count] - errors[:, count, at][:, None]).std(axis=0, ddof=1) / np.sqrt(len(errors))
-    at = int(np.flatnonzero(mean[count] <= mean[count, at] + apart)[0])
+    best_gamma = int(mean.argmin()) % mean.shape[1]
+    count = _smallest_near_best(errors[:, :, best_gamma], COUNT_ERRORS)
+    # Shrink no more than the folds ask for: the smallest gamma that is about as good as the best one.
+    at = _smallest_near_best(errors[:, count], GAMMA_ERRORS)
     chosen = n * gammas[at] if gamma is None else gamma
     return Chosen(counts[count], float(chosen), mean, tuple(counts), tuple(float(n * it) for it in gammas))
+
+
+def _smallest_near_best(errors: Floats, within: float) -> int:
+    """The first column of ``errors`` (folds in rows) whose mean is within some standard errors of the lowest one.
+
+    The standard error is that of the difference between the two columns over the folds.
+    """
+    mean = errors.mean(axis=0)
+    apart = errors - errors[:, [int(mean.argmin())]]
+    return int(np.flatnonzero(apart.mean(axis=0) <= within * apart.std(axis=0, ddof=1) / np.sqrt(len(errors)))[0])
 
 
 def counts_to_try(most: int) -> list[int]:
@@ -108,11 +118,11 @@ def _path_errors(
 ) -> Floats:
     """The error on the held rows of each pair (count, gamma), along a path of growing subsets for each gamma."""
     out = np.empty((len(counts), len(gammas)))
-    table, targets = X[train], y[train]
+    first = BestSubset(X[train], y[train], counts[0], gammas[0] * len(train), loss, groups=groups, per_group=per_group)
     for i, gamma in enumerate(gammas):
         kept = np.empty(0, dtype=np.intp)
         for j, count in enumerate(counts):
-            problem = BestSubset(table, targets, count, gamma * len(train), loss, groups=groups, per_group=per_group)
+            problem = first.varied(count, gamma * len(train))
             kept = quick_search(problem.search(), kept, loss)
             theta = np.zeros(problem.n_features)
             theta[kept] = 1.0
@@ -130,7 +140,7 @@ def _error(predicted: Floats, y: Floats, loss: str) -> float:
 def kept_in_draws(
     X: Any, y: Floats, problem: BestSubset, settings: Mapping[str, Any], draws: int, rng: np.random.RandomState
 ) -> NDArray[np.float64]:
-    """How often each feature is kept if the rows are drawn anew, with replacement."""
+    """How often each feature is kept on bootstrap draws of the rows."""
     counts, n = np.zeros(problem.n_features), X.shape[0]
     for _ in range(draws):
         rows = rng.randint(n, size=n)

@@ -41,7 +41,9 @@ covered = partial(option, in_identity=False)
 """A field that the identity need not name: the study's ``contents`` show what it does, or no number depends on it."""
 
 
-HEADER = ("--header/--no-header",)
+def header(help: str = "Whether the first row of a CSV has the names; if not given, that row tells.") -> Any:
+    """The option of studies that read tables."""
+    return covered(help, default=None, flags=("--header/--no-header",))
 
 
 class Method(StrEnum):

@@ -6,6 +6,7 @@ it would cost to keep it or to leave it out: features that every better subset m
 (safe screening). The nodes with the lowest bounds come first.
 """
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from mixbin._validate import Floats
 from mixbin.problem import Indices
-from mixbin.problems.best_subset.kernels import kernel_of
+from mixbin.problems.best_subset.kernels import Kernel, kernel_of
 from mixbin.problems.best_subset.relaxation import Steps
 
 if TYPE_CHECKING:
@@ -41,11 +42,13 @@ class Branching:
     def __init__(self, problem: "BestSubset", proof: "Proof") -> None:
         self.problem, self.proof, self.choices = problem, proof, problem.choices
         self.loss = problem.data_loss
-        if not self.finished():
-            self.kernel = kernel_of(self.loss, proof.features)
-            groups, high = self.choices.indicators()
-            self.groups = None if groups is None else groups[proof.features]
-            self.high = high
+        groups, self.high = self.choices.indicators()
+        self.groups = None if groups is None else groups[proof.features]
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """The loss on the features that screening left. It is made in the first round: a proof of no rounds needs none."""
+        return kernel_of(self.loss, self.proof.features)
 
     def finished(self) -> bool:
         """Whether nothing is open, or memory is used up."""

@@ -31,6 +31,9 @@ class Loss(Protocol):
     exact_model: bool
     """Whether the exchanges of ``model_of`` are exact."""
 
+    def with_gamma(self, gamma: float) -> "Loss":
+        """The loss on the same data with another ridge weight."""
+
     def fit(self, theta: Floats) -> Fit:
         """Train with weights ``theta`` of the features."""
 
@@ -48,3 +51,6 @@ class Loss(Protocol):
 
     def values(self, supports: Indices) -> Floats:
         """G for each row of ``supports``, which holds the numbers of the features of one model."""
+
+    def lowest(self, supports: Indices, coef: Floats) -> tuple[int, float]:
+        """The row of ``supports`` with the lowest G, and this G; training may start from the rows of ``coef``."""

@@ -1,7 +1,8 @@
 """Smooth losses on a small table, for many vectors of coefficients at once: what the relaxed problem is solved with.
 
 Coefficients are arrays of shape (rows, targets, p): one row per node of a branch and bound, or a single row. With squared loss
-all is computed from X'X and X'y, so that the number of rows of X does not matter.
+and few columns, all is computed from X'X and X'y, so that the number of rows of X does not matter. With many columns, X'X would
+be larger than X, and it is not formed.
 """
 
 from typing import NamedTuple, Protocol
@@ -54,13 +55,18 @@ class SquaredKernel:
 
     def __init__(self, loss: SquaredLoss, which: Indices) -> None:
         X = loss.columns.some(which)
-        self.A, self.b, self.norm = X.T @ X, np.asarray((X.T @ loss.Y).T), loss.norm
+        # The factors whose product is X'X.
+        self._factors = (X.T @ X,) if X.shape[1] <= 2 * X.shape[0] else (np.ascontiguousarray(X.T), np.ascontiguousarray(X))
+        self.b, self.norm = np.asarray((X.T @ loss.Y).T), loss.norm
         self.gain_scale, self.targets = 1.0 / loss.gamma, len(self.b)
-        self.step = 1.0 / largest_eigenvalue(self.A)
+        self.step = 1.0 / largest_eigenvalue(*self._factors)
 
     def at(self, w: Floats, constants: Floats) -> tuple[At, Floats]:
         """The loss at w, its slope, and the constants."""
-        slope = self.b - w @ self.A
+        image = w
+        for factor in self._factors:
+            image = image @ factor
+        slope = self.b - image
         fitted = np.einsum("rtp,tp->r", w, self.b)
         square = self.norm - fitted - np.einsum("rtp,rtp->r", w, slope)
         return At(square, slope, (self.norm - fitted,)), constants
@@ -144,16 +150,22 @@ def kernel_of(loss: object, which: Indices) -> Kernel:
     return LogisticKernel(loss, which)
 
 
-def largest_eigenvalue(A: Floats) -> float:
-    """An upper estimate of the largest eigenvalue of a positive semidefinite matrix, by power iteration; never 0."""
-    v = np.abs(A).sum(axis=0)
+def largest_eigenvalue(*factors: Floats) -> float:
+    """An upper estimate of the largest eigenvalue of a positive semidefinite matrix, by power iteration; never 0.
+
+    The matrix is the product of ``factors``.
+    """
+    v = np.ones(factors[0].shape[0])
+    for factor in factors:
+        v = v @ np.abs(factor)
     roof = float(v.max(initial=0.0))
     if roof <= 0.0:
         return 1.0
     estimate = 0.0
     for _ in range(30):
         v = v / np.linalg.norm(v)
-        v = A @ v
+        for factor in factors:
+            v = v @ factor
         estimate = float(np.linalg.norm(v))
     # Power iteration comes from below; 2 % more is enough for a step size, and no proof depends on it.
     return min(1.02 * estimate, roof) if estimate > 0 else roof

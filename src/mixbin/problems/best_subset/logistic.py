@@ -44,6 +44,10 @@ class LogisticLoss:
     def __init__(self, columns: Columns, y: Floats, gamma: float, intercept: bool) -> None:
         self.columns, self.y, self.gamma, self.intercept = columns, y, gamma, intercept
 
+    def with_gamma(self, gamma: float) -> "LogisticLoss":
+        """The loss on the same data with another ridge weight."""
+        return LogisticLoss(self.columns, self.y, gamma, self.intercept)
+
     def fit(self, theta: Floats) -> Fit:
         """Train with weights ``theta`` of the features."""
         support = np.flatnonzero(theta)
@@ -172,7 +176,7 @@ class LogisticLoss:
     def model_of(self, support: Indices, gamma: float | None = None) -> QuadraticModel:
         """The quadratic function around the model with these features; ``gamma`` may differ."""
         if gamma is not None and gamma != self.gamma:
-            return LogisticLoss(self.columns, self.y, gamma, self.intercept).model_of(support)
+            return self.with_gamma(gamma).model_of(support)
         theta = np.zeros(self.columns.p)
         theta[support] = 1.0
         return self.model(self.fit(theta))
@@ -198,31 +202,50 @@ class LogisticLoss:
             out[start : start + per] = self._many(supports[start : start + per])
         return out
 
-    def _many(self, supports: Indices) -> Floats:
-        """Newton's method on many models at once, each on the same number of columns."""
+    def lowest(self, supports: Indices, coef: Floats) -> tuple[int, float]:
+        """The row of ``supports`` with the lowest G, and this G; training starts from the rows of ``coef``.
+
+        A model is given up when its loss, less twice what Newton's method promises to gain, is above the lowest one so far.
+        """
+        n, k = self.columns.n, supports.shape[1]
+        values = self.values(supports) if k > n or supports.size * n > AT_ONCE else self._many(supports, coef)
+        best = int(values.argmin())
+        return best, float(values[best])
+
+    def _many(self, supports: Indices, coef: Floats | None = None) -> Floats:
+        """Newton's method on many models at once, each on the same number of columns.
+
+        With ``coef`` to start from, only the lowest value is exact.
+        """
         m, k = supports.shape
         n, g = self.columns.n, self.gamma
         if k > n:
             return np.array([self._newton(self.columns.some(row))[2] for row in supports])
         X = self.columns.some(supports.ravel()).T.reshape(m, k, n)
-        z, u = np.zeros((m, k)), np.full((m, n), self._log_odds())
+        z = np.zeros((m, k)) if coef is None else coef.copy()
+        u = np.einsum("mkn,mk->mn", X, z) + self._log_odds()
         value = self._losses(u, z)
         todo = np.arange(m)
         for _ in range(NEWTON_STEPS):
             p = expit(u[todo])
-            a, W, part = self.y - p, np.maximum(p * (1.0 - p), LEAST_WEIGHT), X[todo]
+            a, W = self.y - p, np.maximum(p * (1.0 - p), LEAST_WEIGHT)
+            part = X if todo.size == m else X[todo]
             total = W.sum(axis=1)
-            centre = np.einsum("mkn,mn->mk", part, W) / total[:, None] if self.intercept else np.zeros((todo.size, k))
-            root = np.sqrt(W)[:, None] * (part - centre[:, :, None])
-            A = root @ root.transpose(0, 2, 1)
+            weighted = part * W[:, None]
+            A = weighted @ part.transpose(0, 2, 1)
+            centre = weighted.sum(axis=2) / total[:, None] if self.intercept else np.zeros((todo.size, k))
+            # The columns have mean 0 already, so that their weighted means are small and nothing cancels.
+            A -= total[:, None, None] * centre[:, :, None] * centre[:, None]
             A[:, np.arange(k), np.arange(k)] += g
-            slope = np.einsum("mkn,mn->mk", part, a) - g * z[todo]
+            slope = np.matmul(part, a[:, :, None])[:, :, 0] - g * z[todo]
             excess = a.sum(axis=1) if self.intercept else np.zeros(todo.size)
             step = np.linalg.solve(A, (slope - centre * excess[:, None])[:, :, None])[:, :, 0]
             constant = excess / total - np.einsum("mk,mk->m", centre, step) if self.intercept else np.zeros(todo.size)
-            along = np.einsum("mkn,mk->mn", part, step) + constant[:, None]
+            along = np.matmul(step[:, None], part)[:, 0] + constant[:, None]
             promise = np.einsum("mn,mn->m", a, along) - g * np.einsum("mk,mk->m", z[todo], step)
             going = promise > DECREMENT * value[todo]
+            if coef is not None:
+                going &= value[todo] - 2.0 * promise <= value.min()
             if not going.any():
                 break
             todo, step, along, promise = todo[going], step[going], along[going], promise[going]

@@ -1,5 +1,6 @@
 """Keep the k features with which a ridge or logistic regression fits best (docs/maths.md, "Best subset")."""
 
+import copy
 from collections.abc import Mapping
 from functools import cached_property
 from types import MappingProxyType
@@ -19,7 +20,7 @@ from mixbin.problems.best_subset.choices import Choices
 from mixbin.problems.best_subset.columns import DenseColumns, columns
 from mixbin.problems.best_subset.fit import Fit, Loss
 from mixbin.problems.best_subset.logistic import LogisticLoss
-from mixbin.problems.best_subset.relaxation import Relaxed, relax
+from mixbin.problems.best_subset.relaxation import Relaxed, allowed, relax
 from mixbin.problems.best_subset.search import Search
 from mixbin.problems.best_subset.squared import SquaredLoss
 from mixbin.problems.work import Work
@@ -139,8 +140,20 @@ class BestSubset:
                 store, Y = store.shortened(Y)
             self.data_loss = SquaredLoss(store, Y, self.gamma)
         self._targets = targets
+        self._grouping = groups, per_group
         self.choices = Choices(self.theta_set)
         self._last: tuple[str, Fit] | None = None
+
+    def varied(self, k: int, gamma: float) -> "BestSubset":
+        """The same table and targets with another count and ridge weight. What was computed of the table alone is shared."""
+        other = copy.copy(self)
+        for name in ("relaxed", "without_features"):
+            other.__dict__.pop(name, None)
+        other.gamma = check.real("gamma", gamma, low=0, open_low=True, remedy="0.1 times the number of rows is a usual size")
+        other.theta_set = _set_of(self.n_features, k, *self._grouping)
+        other.choices, other._last = Choices(other.theta_set), None
+        other.data_loss = self.data_loss.with_gamma(other.gamma)
+        return other
 
     def evaluate(self, theta: Floats, lam: Floats, *, warm: Warm | None = None, gradient: bool = True) -> Evaluation:
         """G at the weights ``theta``, and its gradient: minus the gain of each feature at the residuals."""
@@ -220,9 +233,12 @@ class BestSubset:
     @cached_property
     def relaxed(self) -> Relaxed:
         """The solution of the relaxed problem: theta, its value, and the lower bound that it proves."""
-        theta, value, residual = relax(self.data_loss, self.choices)
+        # A subset that is found at once says how exact the bound has to be.
+        search = self.search()
+        known = self.data_loss.model_of(search.greedy(np.empty(0, dtype=np.intp))).value
+        theta, value, residual = relax(self.data_loss, self.choices, known)
         bound = self.bound_of(residual)
-        if value - bound > SOLVED * value:
+        if value - bound > allowed(value, known, SOLVED):
             theta = self._refined(theta)
             fit = self._fit(theta)
             value, other = fit.value, self.bound_of(fit.residual)

@@ -13,6 +13,7 @@ from mixbin._validate import Floats
 from mixbin.problem import FALL, Indices
 from mixbin.problems.best_subset.choices import Choices
 from mixbin.problems.best_subset.fit import Loss
+from mixbin.problems.best_subset.swaps import QuadraticModel
 
 GREEDY_GAMMAS = (1.0, 10.0, 100.0)
 """Greedy starts use these multiples of gamma: a larger ridge weight prefers features that are correlated with many others."""
@@ -68,7 +69,7 @@ class Search:
             table = self.choices.forbid(model.exchanges(), support)
             if table.size == 0 or not np.isfinite(table.min()):
                 return self._ended(way, Found(support, model.value, swaps))
-            i, j, value, tried = self._best_swap(support, table)
+            i, j, value, tried = self._best_swap(model, table)
             if not value < model.value - FALL * abs(model.value) or swaps >= MOST_SWAPS:
                 return self._ended(way, Found(support, model.value, swaps, tried, value - model.value))
             there = _swapped(support, i, j)
@@ -86,22 +87,25 @@ class Search:
         self._ends.update(dict.fromkeys(way, found))
         return found
 
-    def _best_swap(self, support: Indices, table: Floats) -> tuple[int, int, float, int]:
+    def _best_swap(self, model: QuadraticModel, table: Floats) -> tuple[int, int, float, int]:
         """The best swap of a table, its value, and how many swaps were looked at; an inexact table only says which to train."""
         if self.loss.exact_model:
             i, j = divmod(int(table.argmin()), table.shape[1])
             return i, j, float(table[i, j]), int(np.isfinite(table).sum())
-        return self._trained_swaps(support, table)
+        return self._trained_swaps(model, table)
 
-    def _trained_swaps(self, support: Indices, table: Floats) -> tuple[int, int, float, int]:
+    def _trained_swaps(self, model: QuadraticModel, table: Floats) -> tuple[int, int, float, int]:
         """Train the most promising swaps of a table: the best of them, its value, and how many there were."""
         flat = table.ravel()
         some = np.argsort(flat, kind="stable")[:TRIED] if flat.size <= 4096 else _smallest(flat, TRIED)
         some = some[np.isfinite(flat[some])]
-        i, j = np.divmod(some, table.shape[1])
-        values = self.loss.values(np.array([_swapped(support, a, b) for a, b in zip(i, j, strict=True)]))
-        best = int(values.argmin())
-        return int(i[best]), int(j[best]), float(values[best]), some.size
+        out, on = np.divmod(some, table.shape[1])
+        # Training starts from the coefficients before the swap; the new feature has taken the place of the old one.
+        supports = np.tile(model.support, (some.size, 1))
+        coef = np.tile(model.coef[0], (some.size, 1))
+        supports[np.arange(some.size), out], coef[np.arange(some.size), out] = on, 0.0
+        best, value = self.loss.lowest(supports, coef)
+        return int(out[best]), int(on[best]), value, some.size
 
     def greedy(self, support: Indices, factor: float = 1.0, without: Indices | None = None) -> Indices:
         """Add the feature that lowers the value most until there are k; ``without`` names features that are not added."""

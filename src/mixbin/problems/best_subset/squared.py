@@ -4,6 +4,8 @@ With theta = d^2 and w = d z, this is a ridge regression of y on the columns d_j
 normal equations have one row per column; otherwise the dual form g (g I + X diag(theta) X')^-1 y has one row per row of X.
 """
 
+import copy
+
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
@@ -40,6 +42,12 @@ class SquaredLoss:
         self._with_targets = np.ascontiguousarray(columns.products(Y).T)
         # Rows of X'X by feature: the rows of a search's features are needed again after each of its swaps.
         self._rows: dict[int, Floats] = {}
+
+    def with_gamma(self, gamma: float) -> "SquaredLoss":
+        """The loss on the same data with another ridge weight; it shares the products of columns."""
+        other = copy.copy(self)
+        other.gamma = gamma
+        return other
 
     def fit(self, theta: Floats) -> Fit:
         """Train with weights ``theta`` of the features."""
@@ -107,3 +115,9 @@ class SquaredLoss:
             _, residual = (parts := self._ridge(self.columns.some(support)))
             out[i] = float(np.vdot(residual, residual) + self.gamma * np.vdot(parts[0], parts[0]))
         return out
+
+    def lowest(self, supports: Indices, coef: Floats) -> tuple[int, float]:
+        """The row of ``supports`` with the lowest G, and this G; nothing is gained from ``coef`` here."""
+        values = self.values(supports)
+        best = int(values.argmin())
+        return best, float(values[best])

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixbin.errors import InvalidInput
-from mixbin.studies.options import HEADER, Method, Options, covered, option
+from mixbin.studies.options import Method, Options, covered, header, option
 
 if TYPE_CHECKING:
     from mixbin.studies.study import Study
@@ -82,9 +82,7 @@ class DistillOptions(Options):
         "With --judge validation, the share of TRAIN split off for it, 0.2 unless given.", "X", default=None
     )
     max_evaluations: int | None = Options.max_evaluations
-    header: bool | None = covered(
-        "Whether the first row of a CSV has the names; without it, seen from that row.", default=None, flags=HEADER
-    )
+    header: bool | None = header()
     workers: int | None = covered(
         "Parquet: processes that work on it, one a core unless given; it need not fit in memory.", "N", default=None, least=1
     )

@@ -1,4 +1,4 @@
-"""What the features kept are compared with: the lasso path, random features and all features, on rows that play no part."""
+"""What the features kept are compared with, on rows that play no part: lassos, random features and all features."""
 
 import time
 import warnings
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression, RidgeCV, lars_path
+from sklearn.linear_model import LassoCV, LogisticRegression, RidgeCV, lars_path
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.svm import l1_min_c
 
@@ -16,7 +16,7 @@ from mixbin._validate import Floats
 from mixbin.estimators._feature_choice import GAMMAS, quick_search
 from mixbin.estimators.features import FeatureSelector, standardised
 from mixbin.problems.best_subset.problem import BestSubset
-from mixbin.studies.features.words import ALL, BEST, LASSO, NAMES, RANDOM, REFITTED
+from mixbin.studies.features.words import ALL, BEST, LASSO, NAMES, RANDOM, REFITTED, TUNED
 
 FOLDS = 5
 DRAWS = 10
@@ -27,6 +27,8 @@ STEPS = 5
 """The lasso path may take this many steps for each feature; features also leave it."""
 STRENGTHS = 100
 """How many penalties the lasso path of a logistic regression has, over three decades."""
+TUNED_STRENGTHS = 16
+"""How many of them the tuned lasso of a logistic regression tries, weakest first. It ends after two that do worse."""
 
 Losses = dict[str, Floats]
 """For each line an array of shape (2, counts, rows): the loss of each row, and whether its class was hit."""
@@ -40,6 +42,8 @@ class Errors(NamedTuple):
     """The mean squared distance of the targets from their mean."""
     seconds: dict[str, float]
     """The time that each line took."""
+    lasso_features: float
+    """How many features the tuned lasso keeps, on average over the folds."""
 
     def measured(self, name: str, count: int, loss: str) -> dict[str, float | None]:
         """Error and score of a line at one place on the path."""
@@ -60,9 +64,9 @@ class Errors(NamedTuple):
         near = apart.mean(axis=1) <= apart.std(axis=1, ddof=1) / np.sqrt(apart.shape[1])
         return counts[int(np.flatnonzero(near)[0])]
 
-    def difference(self, count: int) -> tuple[float, float]:
-        """How much larger the mean loss of the best subset is than that of all features, and its standard error over the rows."""
-        apart = self.losses[BEST][0, count] - self.losses[ALL][0, count]
+    def difference(self, name: str, count: int) -> tuple[float, float]:
+        """How much larger the mean loss of the best subset is than that of another line, and its standard error over the rows."""
+        apart = self.losses[BEST][0, count] - self.losses[name][0, count]
         return float(apart.mean()), float(apart.std(ddof=1) / np.sqrt(apart.size))
 
 
@@ -84,7 +88,8 @@ def held_out(X: Floats, y: Floats, settings: dict[str, Any], counts: Sequence[in
         parts.append(errors_on((X[train], y[train]), (X[held], y[held]), selector, counts, seed))
         parts[-1].seconds[BEST] += chosen
     losses = {name: np.concatenate([part.losses[name] for part in parts], axis=2) for name in NAMES}
-    return Errors(losses, float(y.var()), {name: sum(part.seconds[name] for part in parts) for name in NAMES})
+    seconds = {name: sum(part.seconds[name] for part in parts) for name in NAMES}
+    return Errors(losses, float(y.var()), seconds, float(np.mean([part.lasso_features for part in parts])))
 
 
 def errors_on(
@@ -114,12 +119,19 @@ def errors_on(
         draws = [rng.permutation(p) for _ in range(DRAWS)]
         return [np.mean([trial.trained(draw[:count]) for draw in draws], axis=0) for count in counts]
 
+    tuned: list[tuple[Floats, float]] = []
+
+    def tuned_lasso() -> list[Floats]:
+        tuned.append(trial.tuned_lasso(seed))
+        return [trial.losses(trial.held @ tuned[0][0] + tuned[0][1])] * len(counts)
+
     note(ALL, lambda: [trial.losses(trial.all_features())] * len(counts))
+    note(TUNED, tuned_lasso)
     note(RANDOM, random)
     note(LASSO, own_coefficients)
     note(REFITTED, lambda: [trial.trained(np.flatnonzero(coef)) for coef, _ in lasso])
     note(BEST, lambda: [trial.trained(support) for support in trial.best_path(counts)])
-    return Errors(losses, float(y_held.var()), seconds)
+    return Errors(losses, float(y_held.var()), seconds, float(np.count_nonzero(tuned[0][0])))
 
 
 class _Trial:
@@ -128,9 +140,7 @@ class _Trial:
     def __init__(self, table: Floats, y: Floats, held: Floats, y_held: Floats, selector: FeatureSelector) -> None:
         self.table, self.y, self.held, self.y_held, self.selector = table, y, held, y_held, selector
         self.loss, self.gamma = str(selector.loss), float(selector.gamma_)
-
-    def problem(self, count: int) -> BestSubset:
-        return BestSubset(self.table, self.y, count, self.gamma, self.loss)
+        self.problem = BestSubset(table, y, 1, self.gamma, self.loss)
 
     def losses(self, predicted: Floats) -> Floats:
         """The loss of each judging row, and whether its class was hit."""
@@ -155,7 +165,9 @@ class _Trial:
         """The best subset of each count: the selector's own, and quick searches that begin with the subset before."""
         chosen, kept, out = np.flatnonzero(self.selector.support_), np.empty(0, dtype=np.intp), []
         for count in counts:
-            kept = chosen if count == chosen.size else quick_search(self.problem(count).search(), kept, self.loss)
+            kept = (
+                chosen if count == chosen.size else quick_search(self.problem.varied(count, self.gamma).search(), kept, self.loss)
+            )
             out.append(kept)
         return out
 
@@ -187,19 +199,38 @@ class _Trial:
         last = (int(beyond[0]) if beyond.size else len(path)) - 1
         return path[last] if last >= 0 else (np.zeros(self.table.shape[1]), self.constant())
 
+    def tuned_lasso(self, seed: int) -> tuple[Floats, float]:
+        """Coefficients and intercept of a lasso whose penalty is chosen by cross-validation, with any number of features."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            if self.loss == "squared":
+                fitted = LassoCV(cv=KFold(FOLDS, shuffle=True, random_state=seed), max_iter=5000).fit(self.table, self.y)
+                return fitted.coef_, float(fitted.intercept_)
+            if not np.any(self.table.T @ (self.y - self.y.mean())):
+                return np.zeros(self.table.shape[1]), self.constant()
+            folds = list(StratifiedKFold(3).split(self.table, self.y))
+            errors: list[float] = []
+            strengths = l1_min_c(self.table, self.y, loss="log") * np.geomspace(1.0, 1e3, TUNED_STRENGTHS)
+            for strength in strengths:
+                errors.append(sum(self._fold_error(_l1_logistic(float(strength)), *fold) for fold in folds))
+                if len(errors) > 2 and min(errors[-2:]) > min(errors):
+                    break
+            best = _l1_logistic(float(strengths[int(np.argmin(errors))])).fit(self.table, self.y)
+            return best.coef_[0], float(best.intercept_[0])
+
     def all_features(self) -> Floats:
         """What a ridge or logistic regression on all features predicts; it has a ridge weight of its own, by cross-validation."""
         gammas = np.array(GAMMAS[self.loss]) * len(self.y)
         if self.loss == "squared":
             return np.asarray(RidgeCV(gammas).fit(self.table, self.y).predict(self.held))
         folds = list(StratifiedKFold(3).split(self.table, self.y))
-        errors = [sum(self._fold_error(gamma, *fold) for fold in folds) for gamma in gammas]
+        # Two of three folds have two thirds of the rows, so that the same penalty per row is two thirds of gamma.
+        errors = [sum(self._fold_error(_l2_logistic(gamma * 2 / 3), *fold) for fold in folds) for gamma in gammas]
         best = _l2_logistic(float(gammas[int(np.argmin(errors))])).fit(self.table, self.y)
         return np.asarray(best.decision_function(self.held))
 
-    def _fold_error(self, gamma: float, train: NDArray[np.intp], held: NDArray[np.intp]) -> float:
-        fitted = _l2_logistic(gamma * len(train) / len(self.y)).fit(self.table[train], self.y[train])
-        predicted = fitted.decision_function(self.table[held])
+    def _fold_error(self, model: LogisticRegression, train: NDArray[np.intp], held: NDArray[np.intp]) -> float:
+        predicted = model.fit(self.table[train], self.y[train]).decision_function(self.table[held])
         return float((np.logaddexp(0.0, predicted) - self.y[held] * predicted).sum())
 
 

@@ -5,7 +5,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mixbin.studies.options import HEADER, CommonOptions, covered, option
+from mixbin.studies.options import CommonOptions, covered, header, option
 
 if TYPE_CHECKING:
     from mixbin.studies.study import StudyBase
@@ -37,13 +37,11 @@ class FeaturesOptions(CommonOptions):
     loss: Loss = option("squared for numbers, logistic for two classes.", "NAME", default=Loss.SQUARED)
     test: list[Path] = covered("Rows that play no part in the choice; may be repeated.", "FILE", default=list)
     stability: bool = option(
-        "Also count how often each feature is kept if the rows are drawn anew.", default=False, flags=("--stability",)
+        "Also count how often each feature is kept on bootstrap draws of the rows.", default=False, flags=("--stability",)
     )
     ignore: list[str] = covered("A column that is neither feature nor target; may be repeated.", "COLUMN", default=list)
     seed: int = option("Draws folds, starts and random features; the same seed gives the same numbers.", "N", default=0, least=0)
-    header: bool | None = covered(
-        "Whether the first row of a CSV has the names; without it, seen from that row.", default=None, flags=HEADER
-    )
+    header: bool | None = header()
 
     def study(self) -> "StudyBase[Any]":
         """The study that these options ask for."""

@@ -30,7 +30,21 @@ from mixbin.reporting.figures import NARROW, Drawings
 from mixbin.reporting.record import Record
 from mixbin.reporting.runs import Column, Run, origin_section, shown
 from mixbin.studies.distillation.page import MOST_ROWS, that_fit
-from mixbin.studies.features.words import BEST, FEW, LASSO, RANDOM, REFITTED, beside_all, cut, features, measured, percent, proof
+from mixbin.studies.features.words import (
+    ALL,
+    BEST,
+    FEW,
+    LASSO,
+    RANDOM,
+    REFITTED,
+    TUNED,
+    beside,
+    cut,
+    features,
+    measured,
+    percent,
+    proof,
+)
 
 MOST_KEPT = 50
 """Features kept that stand in the first table; all are in the list of all features."""
@@ -94,8 +108,8 @@ def _kept(facts: Mapping[str, Any]) -> list[Block]:
     ).format(what)
     if stability:
         note += Markup(
-            " Stability is the share of {} bootstrap draws of the rows in which the feature is kept, too; two columns that say "
-            "the same share it."
+            " Stability is the share of {} bootstrap draws of the rows in which the feature is kept, too. Of two columns that "
+            "say the same, now one is kept and now the other, so that both have a low number."
         ).format(facts["stability_draws"])
     if len(few) < facts["keep"]:
         note += Markup(' The first {} of {} stand here; all are in <a href="features.csv">features.csv</a>.').format(
@@ -118,9 +132,9 @@ def _advice(facts: Mapping[str, Any]) -> list[Point]:
     elif lowest != keep:
         said += f" Try --keep {lowest}."
     points.append(Point(said, "How many"))
-    apart, error = facts["beside_all"]
-    then = ": for prediction alone, keep them all." if apart > 2 * error else "."
-    points.append(Point(beside_all(facts) + then, "Few or all"))
+    for name, head, then in ((ALL, "Few or all", "keep them all"), (TUNED, "Or a lasso", "use that")):
+        apart, error = facts["beside"][name]
+        points.append(Point(beside(facts, name) + (f": for prediction alone, {then}." if apart > 2 * error else "."), head))
     if facts["stability_draws"] is None:
         points.append(Point("Add --stability to see which features are kept on other rows, too.", "Stability"))
     elif unsure := sum(it["stability"] < FEW for it in facts["kept"]):
@@ -133,7 +147,7 @@ def _advice(facts: Mapping[str, Any]) -> list[Point]:
             )
         )
     else:
-        points.append(Point("All features kept are so in most draws of the rows, too.", "Stability"))
+        points.append(Point("Each of the features is kept in most draws of the rows, too.", "Stability"))
     points.append(Point("Coefficients say what predicts, not what causes.", "Causes"))
     return points
 
@@ -175,11 +189,14 @@ def _comparison(record: Record, columns: Mapping[str, Column], explained: Sequen
     ]
     heads = ["model on", *(it.head for it in kept.values())]
     how = Prose([" ".join(explained)], muted=True)
-    apart, error = record.facts["beside_all"]
     unit = "log loss" if record.facts["loss"] == "logistic" else "mean squared error"
-    change = f"{apart:+.3g} (standard error {error:.2g})"
-    beside = f"From all features to the features kept, the {unit} on held-out folds changes by {change}."
-    return [Prose([beside]), Grid(heads, rows, strong=len(rows) - 1), how]
+    others = dict(zip(record.facts["beside"], ("the model on all features", "the tuned lasso"), strict=True))
+    said = " ".join(
+        f"The {unit} of the features kept on held-out folds is {abs(apart):.3g} {'higher' if apart > 0 else 'lower'} than that "
+        f"of {others[name]} (standard error {error:.2g})."
+        for name, (apart, error) in record.facts["beside"].items()
+    )
+    return [Prose([said]), Grid(heads, rows, strong=len(rows) - 1), how]
 
 
 def _gap(facts: Mapping[str, Any]) -> list[str]:

@@ -23,7 +23,7 @@ from mixbin.reporting.runs import Column, Run
 from mixbin.studies.features import page
 from mixbin.studies.features.comparison import FOLDS, counts_on_path, errors_on, held_out
 from mixbin.studies.features.options import FeaturesOptions
-from mixbin.studies.features.words import ALL, BEST, NAMES, cut, measured, proof
+from mixbin.studies.features.words import ALL, ANY_COUNT, BEST, NAMES, TUNED, better_ones, cut, measured, proof
 from mixbin.studies.study import FitStudy, Table
 
 BOOTSTRAP_DRAWS = 100
@@ -48,8 +48,8 @@ class Features(FitStudy[FeaturesOptions]):
     }
     measured = (
         f"Held-out folds (cv): features, ridge weight and model are from {FOLDS - 1} of {FOLDS} folds, errors from the other. "
-        "Models on few features have the ridge weight of the best subset; all features have one of their own, and the lasso "
-        "shrinks by itself."
+        "Models on as many features as the best subset have its ridge weight, but the lasso shrinks by itself; the tuned lasso "
+        "and the model on all features have penalties of their own, and the tuned lasso chooses how many features it keeps."
     )
     selector: FeatureSelector
 
@@ -146,7 +146,8 @@ class Features(FitStudy[FeaturesOptions]):
             tested = errors_on(self.train, self.test, self.selector, [options.keep], options.seed)
         lines = []
         for name in NAMES:
-            numbers: dict[str, Any] = {"features": X.shape[1] if name == ALL else options.keep}
+            counts = {ALL: X.shape[1], TUNED: round(self.folds.lasso_features)}
+            numbers: dict[str, Any] = {"features": counts.get(name, options.keep)}
             numbers |= {f"cv_{key}": value for key, value in self.folds.measured(name, self.at, self.loss).items()}
             if tested is not None:
                 numbers |= {f"test_{key}": value for key, value in tested.measured(name, 0, self.loss).items()}
@@ -176,10 +177,11 @@ class Features(FitStudy[FeaturesOptions]):
             "stability_draws": BOOTSTRAP_DRAWS if options.stability else None,
             "kept": [row for row in self._rows() if row["kept"]],
             "counts": self.counts,
-            "curves": {name: self.folds.curve(name, self.loss) for name in NAMES if name != ALL},
+            "curves": {name: self.folds.curve(name, self.loss) for name in NAMES if name not in ANY_COUNT},
             "enough": self.folds.enough(self.counts),
             "error_of_all": self.folds.curve(ALL, self.loss)[0],
-            "beside_all": list(self.folds.difference(self.at)),
+            "beside": {name: list(self.folds.difference(name, self.at)) for name in ANY_COUNT},
+            "lasso_features": round(self.folds.lasso_features),
             "seed": options.seed,
         }
 
@@ -286,7 +288,7 @@ class Features(FitStudy[FeaturesOptions]):
             f" the first {len(rows)}, the other {more:,} are in features.csv." if more else ""
         )
         yield Table(["feature", "coefficient", "effect", *(["stability"] if stability else [])], rows)
-        yield f"{proof(facts)} {measured(record)}"
+        yield f"{proof(facts)} {measured(record)}{better_ones(facts)}"
 
     @classmethod
     def page(cls, run: Run) -> Page:

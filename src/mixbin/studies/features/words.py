@@ -6,9 +6,12 @@ from typing import Any
 
 from mixbin.reporting.record import Record
 
-ALL, RANDOM, LASSO, REFITTED, BEST = "all features", "random features", "lasso", "lasso, trained anew", "best subset"
-NAMES = (ALL, RANDOM, LASSO, REFITTED, BEST)
+ALL, TUNED, RANDOM = "all features", "tuned lasso", "random features"
+LASSO, REFITTED, BEST = "lasso", "lasso, refitted", "best subset"
+NAMES = (ALL, TUNED, RANDOM, LASSO, REFITTED, BEST)
 """The lines of the comparison; the last is the answer."""
+ANY_COUNT = (ALL, TUNED)
+"""The lines whose number of features is not the one asked for."""
 FEW = 0.8
 """A feature that is kept in fewer than this share of the bootstrap draws is called unsure."""
 
@@ -24,24 +27,41 @@ def proof(facts: Mapping[str, Any]) -> str:
 
 
 def measured(record: Record) -> str:
-    """The error on held-out folds beside that of random features and of all."""
+    """The error on held-out folds beside those of all features, a tuned lasso and random features."""
     facts = record.facts
     key, name = ("cv_log_loss", "log loss") if facts["loss"] == "logistic" else ("cv_rmse", "error")
     errors = {line.method: f"{line.numbers[key]:.4g}" for line in record.lines}
     return (
-        f"On held-out folds their {name} is {errors[BEST]}, against {errors[ALL]} with all {facts['features']:,} features and "
-        f"{errors[RANDOM]} with {facts['keep']:,} at random."
+        f"On held-out folds their {name} is {errors[BEST]}, against {errors[ALL]} with all {facts['features']:,} features, "
+        f"{errors[TUNED]} with {other_models(facts)[TUNED]} and {errors[RANDOM]} with {facts['keep']:,} at random."
     )
 
 
-def beside_all(facts: Mapping[str, Any]) -> str:
-    """Whether the features kept predict as well as all features, as far as the folds can tell."""
-    apart, error = facts["beside_all"]
+def other_models(facts: Mapping[str, Any]) -> dict[str, str]:
+    """The models that need not keep the number of features asked for, in the words of a sentence."""
+    return {ALL: "all features", TUNED: f"a tuned lasso on about {features(facts['lasso_features'])}"}
+
+
+def beside(facts: Mapping[str, Any], name: str) -> str:
+    """Whether the features kept predict as well as a model that need not keep as few, as far as the folds can tell."""
+    apart, error = facts["beside"][name]
+    other = other_models(facts)[name]
     if apart > 2 * error:
-        return "All features predict better on the held-out folds, by more than two standard errors"
+        verb = "predict" if name == ALL else "predicts"
+        return f"{other[0].upper()}{other[1:]} {verb} better on the held-out folds, by more than two standard errors"
     if apart < -2 * error:
-        return "The features kept predict better than all features on the held-out folds, by more than two standard errors"
-    return "On the held-out folds, the features kept and all features predict alike: they differ by less than two standard errors"
+        return f"The features kept predict better than {other} on the held-out folds, by more than two standard errors"
+    return f"On the held-out folds, the features kept and {other} predict alike: they differ by less than two standard errors"
+
+
+def better_ones(facts: Mapping[str, Any]) -> str:
+    """Which models predict better than the features kept, for the terminal; empty if none does."""
+    better = [it for name, it in other_models(facts).items() if facts["beside"][name][0] > 2 * facts["beside"][name][1]]
+    if not better:
+        return ""
+    said = " and ".join(better)
+    verb = "predicts" if better == [other_models(facts)[TUNED]] else "predict"
+    return f" {said[0].upper()}{said[1:]} {verb} better there, by more than two standard errors: for prediction alone, use that."
 
 
 def features(count: int) -> str:

@@ -5,7 +5,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mixbin.studies.options import HEADER, Method, Options, covered, option
+from mixbin.studies.options import Method, Options, covered, header, option
 
 if TYPE_CHECKING:
     from mixbin.studies.study import Study
@@ -68,9 +68,7 @@ class GroupsOptions(Options):
         "CSV: the column to predict, by name or number from 0; the last unless given.", "COLUMN", default=None
     )
     ignore: list[str] = covered("CSV: a column that is no feature; may be repeated.", "COLUMN", default=list)
-    header: bool | None = covered(
-        "CSV: whether the first row has the names; without it, seen from that row.", default=None, flags=HEADER
-    )
+    header: bool | None = header("CSV: whether the first row has the names; if not given, that row tells.")
     a: float | None = covered("Made tasks: the smallest active coefficient, 0.3 unless given.", "X", default=None, flags=("--a",))
     tasks: int | None = covered("Made tasks: how many, 500 unless given.", "N", default=None)
     samples: int | None = covered("Made tasks: rows of each part, 20 unless given.", "N", default=None)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixbin.errors import InvalidInput
-from mixbin.studies.options import HEADER, CommonOptions, covered, option
+from mixbin.studies.options import CommonOptions, covered, header, option
 
 if TYPE_CHECKING:
     from mixbin.studies.study import StudyBase
@@ -37,9 +37,7 @@ class LabelsOptions(CommonOptions):
     ignore: list[str] = covered("A column that is no feature; may be repeated.", "COLUMN", default=list)
     seed: int = option("Draws the folds; the same seed gives the same numbers.", "N", default=0, least=0)
     jobs: int | None = covered("How many models to train at once; -1 uses all cores.", "N", default=None)
-    header: bool | None = covered(
-        "Whether the first row of a CSV has the names; without it, seen from that row.", default=None, flags=HEADER
-    )
+    header: bool | None = header()
 
     @property
     def picture(self) -> tuple[int, int] | None:
