@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mixbin._validate import Floats
 from mixbin.data.rows import ENTRIES_AT_ONCE, FetchedRows, RowStore
+from mixbin.data.usual_values import UsualValueRows
 from mixbin.problem import FALL, Indices
 from mixbin.problems.distillation.descent import descend
 from mixbin.problems.distillation.exchange import ExchangeTerms, exchange_terms, pair_changes, pair_work
@@ -151,12 +152,33 @@ class Scan:
         """Compute the leverages, bends, residuals and slopes of all rows, and their bounds."""
         at, rows, e = self.at, self.rows, self.at.coef.shape[1]
         n = rows.n_rows
+        if isinstance(rows, UsualValueRows):
+            self._compute_from_usual_values(rows)
+            return
         self.ends = ExchangeTerms(np.empty(n), np.empty(n), np.empty((n, e)), np.empty((n, e)))
         for part in np.array_split(np.arange(n), -(-n * (len(at.P) + e) // ENTRIES_AT_ONCE)):
             terms = at.terms(self._take(part), work=self._work)
             self._work.add(part.size * len(at.P) * (len(at.P) + 2))
             for whole, x in zip(self.ends, exchange_terms(terms, terms.P_a @ at.H), strict=True):
                 whole[part] = x
+        self.bounds = Bounds(self.ends, self.weight, self._work)
+
+    def _compute_from_usual_values(self, rows: UsualValueRows) -> None:
+        """The same for rows that are stored by their differences from usual values, without the products P a of all rows."""
+        at, e = self.at, self.at.coef.shape[1]
+        d = len(at.P) - 1
+        self._work.add(rows.n_rows * len(at.P) * (2 * len(at.P) + 2 + 2 * e))
+        P_H_P = at.P @ at.H @ at.P
+        thin = np.zeros((2 + 2 * e, d + e))
+        thin[:, :d] = np.vstack([2.0 * at.P[d, :d], 2.0 * P_H_P[d, :d], -at.coef[:d].T, (at.P @ at.grad)[:d].T])
+        thin[2 : 2 + e, d:] = np.eye(e)
+        forms = np.zeros((2, d + e, d + e))
+        forms[:, :d, :d] = at.P[:d, :d], P_H_P[:d, :d]
+        images = rows.images(thin, at.origin)
+        leverage = rows.squares(forms[0], at.origin) + images[0] + at.P[d, d]
+        bend = rows.squares(forms[1], at.origin) + images[1] + P_H_P[d, d]
+        residual, slope = images[2 : 2 + e].T - at.coef[d], images[2 + e :].T + (at.P @ at.grad)[d]
+        self.ends = ExchangeTerms(leverage, bend, np.ascontiguousarray(residual), np.ascontiguousarray(slope))
         self.bounds = Bounds(self.ends, self.weight, self._work)
 
     def _update(self, changed: RowTerms, gains: Floats, before: Expansion) -> None:
