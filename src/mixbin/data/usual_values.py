@@ -1,7 +1,7 @@
 """Rows in memory with columns that mostly repeat one value: words that few texts have, categories, counts that are mostly 0.
 
-In such a column the usual value (0, or what standardising makes of it) is stored once, and a sparse matrix W holds the differences
-from it. With the full columns D around their weighted mean, dhat, the Gram matrix around the weighted mean falls into
+In such a column the usual value (0, or what standardising makes of it) is stored once, and a sparse matrix W holds the
+differences from it. With the full columns D around their weighted mean, dhat, the Gram matrix around the weighted mean falls into
 
     sum v dhat dhat',   sum v dhat w',   sum v w w' - (sum v) wbar wbar',
 
@@ -27,7 +27,7 @@ WORTH = 0.25
 SCATTERED = 8.0
 """A multiply-add at a place that an index gives counts as much as this many in a dense product."""
 SAMPLE = 1001
-"""The usual value of a column is the median of this many rows: if more than half of the entries are equal, these are the median."""
+"""The usual value of a column is the median of this many rows: the value that more than half of the entries have, if any."""
 
 
 class UsualValueRows(DenseRows):
@@ -35,7 +35,7 @@ class UsualValueRows(DenseRows):
 
     def __init__(self, rows: DenseRows, few: NDArray[np.bool_], usual: Floats) -> None:
         vars(self).update(vars(rows))
-        Z = self._Z
+        Z = np.asarray(self._Z, dtype=np.float64)
         self._full, self._few, self._usual = np.flatnonzero(~few), np.flatnonzero(few), usual[few]
         self._D = np.ascontiguousarray(Z[:, self._full])
         self._W = _differences(Z, self._few, self._usual)
