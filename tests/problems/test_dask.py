@@ -278,6 +278,43 @@ def test_kept_or_read_anew(made, cluster, caplog, monkeypatch):
     assert "kept in memory" in problem.rows.statistics().storage
 
 
+@pytest.mark.slow
+def test_few_rows_with_weight_stay_with_the_workers(cluster, monkeypatch):
+    """A late value reads nothing if its rows are kept, and has the bits of the same blocks in this process."""
+    X, y, X_val, y_val = data(rows=4000)
+    chunks = (1000, 1, 1999, 500, 500)
+    local = mb.RidgeDistillation(X, y, X_val, y_val, budget=40, alpha=0.01, chunks=chunks)
+    monkeypatch.setattr(dask_blocks, "KEPT_SHARE", 0.0)
+    with dask.config.set(scheduler="dask.distributed"):
+        problem = mb.RidgeDistillation(*arrays(X, y, chunks), X_val, y_val, budget=40, alpha=0.01)
+
+    def read(v, gradient=False):
+        before = problem.rows.statistics().bytes_read
+        got, expected = (it.evaluate(v, NO_LAM, gradient=gradient) for it in (problem, local))
+        assert got.value == expected.value
+        if gradient:
+            np.testing.assert_array_equal(got.grad_theta, expected.grad_theta)
+        return (problem.rows.statistics().bytes_read - before) / (X.nbytes + y.nbytes), got.grad_theta
+
+    v = np.zeros(4000)
+    v[np.random.default_rng(0).choice(4000, 40, replace=False)] = 0.5
+    v[1000] = 1.0  # the only row of its block
+    assert read(np.full(4000, 0.01)) == (1.0, None)
+    assert read(v, gradient=True)[0] == 2.0  # the gradient goes through all rows, and leaves those with weight with the workers
+    assert read(0.5 * v) == (0.0, None)
+    v[np.flatnonzero(v)[:5]] = 0.0
+    assert read(v) == (0.0, None)
+    # A row that no worker has: its block is read, the others are not.
+    v[3999] = 1.0
+    assert read(v, gradient=True)[0] == pytest.approx(1.0 + 500 / 4000)
+    # Rows that a gradient promises most for were left with the workers, too: the sample of the gradient before tells how many.
+    v[np.argsort(problem.evaluate(v, NO_LAM).grad_theta)[:20]] = 0.3
+    assert read(v) == (0.0, None)
+    # Once many rows have weight, nothing is kept.
+    assert read(np.full(4000, 0.01)) == (1.0, None)
+    assert not problem.rows.executor._near._kept
+
+
 def test_what_several_blocks_need_is_made_once_a_pass(made, scheduler, monkeypatch, tmp_path):
     """A block's own steps are one task; the mean that all are centred with is not made again for each."""
     monkeypatch.setattr(dask_blocks, "KEPT_SHARE", 1e-9)

@@ -109,10 +109,19 @@ def test_bounds_are_below_every_change(targets, seed):
     scan = Scan(problem.rows, problem.expansion(theta, NO_LAM), theta > 0.5, 1.0 / theta.size)
     off, on = np.flatnonzero(theta == 1), np.flatnonzero(theta == 0)
     changes = scan._changes(off, on)
-    bounds, block = scan.bounds.bound(off, on) / 40, scan.bounds.block_bound(off, on) / 40
+    bounds = scan.bounds.bound(off, on) / 40
     slack = 1e-10 * np.abs(changes).max()
     assert (bounds <= changes + slack).all()
-    assert (block <= changes.min(axis=0) + slack).all()
+    # Asked whether a row can be below some change, the block of all rows and the single pairs never rule out one that is.
+    for enough in np.quantile(changes.min(axis=0), [0.1, 0.5, 0.9]):
+        below = changes.min(axis=0) < enough - slack
+        side = scan.bounds.side(on)
+        assert scan.bounds.block_open(off, side, enough * 40)[below].all()
+        kept = scan.bounds.open_rows(off, side, enough * 40)
+        assert np.isin(on[below], kept).all()
+        # A bound that equals ``enough`` up to rounding may fall on either side.
+        sure = np.abs(bounds.min(axis=0) - enough) > 1e-9 * np.abs(bounds).max()
+        np.testing.assert_array_equal(np.isin(on, kept)[sure], (bounds < enough).any(axis=0)[sure])
     # And not for nothing: a good part of what does not lower J is known from the bounds alone.
     assert np.mean(bounds[changes > 0] > 0) > 0.3
 

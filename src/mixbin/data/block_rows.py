@@ -77,6 +77,8 @@ class BlockRows:
 
     def __init__(self, executor: Executor) -> None:
         self.executor, self.digest, self.statistics = executor, executor.digest, executor.statistics
+        # An executor that keeps few rows with weight near its workers wants to know which ones may get weight next.
+        self._expect: Callable[[Floats], None] | None = getattr(executor, "expect", None)
         self.ends = np.cumsum([part.rows for part in executor.surveys])
         self.n_rows = int(self.ends[-1])
         self.centre, self.variances = blocks.surveyed(executor.surveys)
@@ -99,6 +101,8 @@ class BlockRows:
         for part in self._map(blocks.gradient, K, A / self.n_rows, offset, self.centre + mean):
             out[done : done + len(part)] = part
             done += len(part)
+        if self._expect is not None:
+            self._expect(out)
         return out
 
     def images(self, thin: Floats, mean: Floats) -> Floats:

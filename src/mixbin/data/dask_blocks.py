@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from mixbin._validate import Floats
 from mixbin.data.block_rows import Arguments, Function, Merge
-from mixbin.data.blocks import BRANCHES, Folds, Survey, Weights, survey, tree
+from mixbin.data.blocks import BRANCHES, Folds, Survey, Weights, gradient, survey, tree
 from mixbin.data.dask_tables import Names
 from mixbin.data.dask_tasks import Source, Wanted, applied, merged, sources_of
+from mixbin.data.near_rows import KeptRecipe, NearRows, gradient_and_rows, without_rows
 from mixbin.data.parts import RowsInParts
 from mixbin.data.rows import Statistics
 from mixbin.errors import ClusterLost, InvalidInput, WorkersLost
@@ -24,6 +26,8 @@ log = logging.getLogger("mixbin")
 
 KEPT_SHARE = 0.5
 """X and y are kept in the cluster's memory if they take at most this share of it: workers spill to disk from 0.6 on."""
+NEAR_SHARE = 0.2
+"""If X is read in every pass, few rows with weight are kept in memory if they take at most this share of it."""
 M_MMAP_THRESHOLD, LARGE_ARRAY = -3, 2**20
 """glibc's name for the size from which memory is not taken from the heap, and that size."""
 TRIES = 5
@@ -62,6 +66,7 @@ class DaskBlocks:
         self._bytes_read = self._passes = 0
         size = table.nbytes + targets.nbytes
         self.kept = False
+        self._near: NearRows | None = None
         if keep and size == size:  # NaN for dataframes, whose blocks have no known size before they are surveyed
             table, targets = self._keep_if_it_fits(table, targets, size)
         self._set(table, targets)
@@ -73,6 +78,9 @@ class DaskBlocks:
         self.surveys = [part for part in surveys if part.rows]
         self._sizes = [part.nbytes for part in self.surveys]
         self._bytes_read = sum(self._sizes)
+        if not self.kept and self.client is not None:
+            rows, columns = [part.rows for part in self.surveys], len(self.surveys[0].mean)
+            self._near = NearRows(rows, self._sizes, columns, NEAR_SHARE * self._memory())
         kept = "kept in memory" if self.kept else "read anew in every pass, since memory holds less than twice that"
         self._storage = f"{sum(self._sizes) / 1e6:,.0f} MB in {len(self._sizes)} blocks, {kept}"
         log.log(logging.WARNING if keep and not self.kept else logging.INFO, "%s and %s: %s", *names, self._storage)
@@ -137,18 +145,41 @@ class DaskBlocks:
 
     def map(self, function: Function, arguments: Arguments) -> Iterator[Any]:
         """Yield results task by task, so that the client never holds two copies of all of them."""
-        yield from self._run_pass(function, None, arguments)
+        keeping = self._near.gradient_arguments(arguments) if self._near is not None and function is gradient else None
+        if keeping is None:
+            yield from self._run_pass(function, None, arguments)
+            return
+        assert self._near is not None
+        for number, (out, rows, source) in enumerate(self._run_pass(gradient_and_rows, None, keeping)):
+            self._near.keep(number, rows, source)
+            yield out
 
     def reduce(self, function: Function, merge: Merge, arguments: Arguments) -> Any:
-        """The same, merged by the workers along the tree."""
-        return next(iter(list(self._run_pass(function, merge, arguments))))
+        """The same, merged by the workers along the tree. Rows with weight that workers keep are not read."""
+        if self._near is None or not any(args is not None and isinstance(args[0], Weights) for args in arguments):
+            return next(iter(list(self._run_pass(function, merge, arguments))))
+        sources, changed, read = self._near.sources(self._blocks, arguments)
+        return next(iter(list(self._run_pass(function, merge, changed, sources, read))))
 
-    def _run_pass(self, function: Function, merge: Merge | None, arguments: Arguments) -> Iterator[Any]:
+    def expect(self, gradient: Floats) -> None:
+        """Note how low the gradient goes: rows that may get weight next are kept together with those that have it."""
+        if self._near is not None:
+            self._near.expect(gradient)
+
+    def _run_pass(
+        self,
+        function: Function,
+        merge: Merge | None,
+        arguments: Arguments,
+        sources: Sequence[Source] | None = None,
+        read: Sequence[bool] | None = None,
+    ) -> Iterator[Any]:
         """One pass; if a worker dies and takes weights with it, what is missing of the pass is begun again."""
         from distributed import KilledWorker
         from distributed.client import FutureCancelledError
 
-        wanted = [(block, args) for block, args in zip(self._blocks, arguments, strict=True) if args is not None]
+        blocks = self._blocks if sources is None else sources
+        wanted = [(block, args) for block, args in zip(blocks, arguments, strict=True) if args is not None]
         done = tries = 0
         while wanted and done < (len(wanted) if merge is None else 1):
             try:
@@ -174,19 +205,23 @@ class DaskBlocks:
                 log.warning("a worker was lost; its blocks are computed again")
         self._passes += 1
         if not self.kept:
-            self._bytes_read += sum(size for size, args in zip(self._sizes, arguments, strict=True) if args is not None)
+            read = [args is not None for args in arguments] if read is None else read
+            self._bytes_read += sum(size for size, was_read in zip(self._sizes, read, strict=True) if was_read)
         _return_freed_memory()
 
     def _compute(self, function: Function, merge: Merge | None, wanted: Sequence[Wanted]) -> Iterator[Any]:
         """Tasks of a few blocks each, submitted one by one: workers compute while the client still sends what others need."""
         import dask
+        from dask.delayed import Delayed
 
         apply, node = (dask.delayed(it, pure=False, traverse=False) for it in (applied, merged))
         size = self._task_size(len(wanted))
-        shared = {it.key: it for source, _ in wanted if source.recipe is not None for it in source.inputs}
+        shared = {
+            it.key: it for source, _ in wanted if source.recipe is not None for it in source.inputs if isinstance(it, Delayed)
+        }
         if self.client is not None and shared:  # kept through the pass, since not all tasks are known when it begins
             shared = dict(zip(shared, self.client.compute(list(shared.values())), strict=True))
-        tasks = []
+        tasks, left = [], list[Any]()
         for i in range(0, len(wanted), size):
             sources, arguments = zip(*wanted[i : i + size], strict=True)
             weights = None
@@ -198,6 +233,9 @@ class DaskBlocks:
             inputs = [shared.get(it.key, it) for source in sources for it in source.inputs]
             task = apply(function, merge if size == BRANCHES else None, recipes, list(arguments), weights, *inputs)
             tasks.append(task if self.client is None else self.client.compute(task))
+            if function is gradient_and_rows and self.client is not None:  # the rows stay with the worker
+                left.append(tasks[-1])
+                tasks[-1] = self.client.compute(dask.delayed(without_rows, pure=False)(left[-1]))
         if merge is not None:
             if size < BRANCHES:
                 tasks = [node(merge, tasks[i : i + BRANCHES // size]) for i in range(0, len(tasks), BRANCHES // size)]
@@ -206,8 +244,12 @@ class DaskBlocks:
             tasks = dask.compute(*tasks, scheduler=self._get)
         elif merge is not None:
             tasks = [self.client.compute(tasks[0])]
-        for task in tasks:
-            yield from task if self.client is None else self.client.gather(task)
+        for number, task in enumerate(tasks):
+            results = task if self.client is None else self.client.gather(task)
+            if left:
+                yield from ((*it, Source(KeptRecipe(i), [left[number]])) for i, it in enumerate(results))
+            else:
+                yield from results
 
     def _task_size(self, blocks: int) -> int:
         """Blocks in a task, a power of 2, since each task has its price; 1 if blocks are in memory, so that none is moved."""

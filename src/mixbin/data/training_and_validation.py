@@ -13,6 +13,7 @@ from mixbin.data.block_rows import BlockRows, LocalBlocks, summary_of_blocks, su
 from mixbin.data.blocks import Folds, FoldSums, fold_sums, summary_of, triangle
 from mixbin.data.kinds import is_dask
 from mixbin.data.rows import DenseRows, RowStore, SparseRows, summary
+from mixbin.data.usual_values import with_usual_values
 from mixbin.errors import InvalidInput
 
 Draw = Callable[[int], tuple[NDArray[np.uint8], int]]
@@ -50,7 +51,7 @@ def candidates(X: Any, y: Any, chunks: Sequence[int] | None) -> RowStore:
 
         return BlockRows(DaskBlocks(X, y, ("X", "y")))
     if chunks is None:
-        return SparseRows(X, y) if sparse.issparse(X) else DenseRows(X, y)
+        return SparseRows(X, y) if sparse.issparse(X) else with_usual_values(DenseRows(X, y))
     if sparse.issparse(X):
         raise InvalidInput("chunks must be None for a sparse X; pass X.toarray() to work in blocks")
     remedy = "give the rows of each block, one after the other"

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mixbin._validate import Floats
 from mixbin.data.rows import ENTRIES_AT_ONCE, FetchedRows, RowStore
+from mixbin.data.usual_values import UsualValueRows
 from mixbin.problem import FALL, Indices
 from mixbin.problems.distillation.descent import descend
 from mixbin.problems.distillation.exchange import ExchangeTerms, exchange_terms, pair_changes, pair_work
@@ -38,6 +39,9 @@ MOST_AFTER = 500
 ENOUGH_MET, MOST_MET = 16, 256
 """The scan collects the rows of improving exchanges until it has more than ENOUGH_MET, and then makes exchanges between them. One
 block adds at most MOST_MET rows to put in."""
+NEAR_MISSES = 128
+"""In tables whose rows are not kept centred, exchanges are also made between this many rows of each kind that come closest to one
+that lowers J: there a round costs more than exchanges."""
 KEPT_ENTRIES = 2**21
 """If all rows together have at most this many entries (16 MB), the scan keeps them centred instead of centring some again and
 again."""
@@ -71,10 +75,10 @@ class Scan:
     def best(self) -> Exchange:
         """The best of all exchanges."""
         off, on = self._sorted(self.chosen, -1.0), self._sorted(~self.chosen, 1.0)
-        best = self._best_pair(Exchange(-1, -1, np.inf), off[:FIRST_SIDE], on[:FIRST_SIDE])
+        best, side = self._best_pair(Exchange(-1, -1, np.inf), off[:FIRST_SIDE], on[:FIRST_SIDE]), self.bounds.side(on)
         for start in range(0, off.size, BLOCK_ROWS):
             i = off[start : start + BLOCK_ROWS]
-            for part, j in self._open(i, on, best.change):
+            for part, j in self._open(i, side, best.change):
                 best = self._best_pair(best, part, j)
         return best
 
@@ -92,29 +96,36 @@ class Scan:
         """
         order = self._sorted(self.chosen, -1.0)
         n_blocks = -(-order.size // BLOCK_ROWS)
-        best, made, clean, k, seen = np.inf, 0, 0, 0, 0
+        best, made, clean, k, seen, n_met = np.inf, 0, 0, 0, 0, 0
         met: list[Indices] = []
+        missed = NearMisses() if self._zhat is None else None
         while clean < n_blocks:
             i = order[k * BLOCK_ROWS : (k + 1) * BLOCK_ROWS]
             least = FALL * abs(self.at.value)
             fresh = best == np.inf
             if fresh:
                 on = self._sorted(~self.chosen, 1.0)
+                side = self.bounds.side(on)
                 best = float(self._changes(i, on[:FIRST_SIDE]).min())
             if fresh or k % LARGE_BLOCK == 0:
                 large = slice(k // LARGE_BLOCK * LARGE_BLOCK * BLOCK_ROWS, (k // LARGE_BLOCK + 1) * LARGE_BLOCK * BLOCK_ROWS)
-                near = self._near(order[large], on, max(best, -least))
+                near = self._near(order[large], side, max(best, -least))
             for part, j in self._open(i, near, max(best, -least)):
                 change = self._changes(part, j)
-                best = min(best, float(change.min()))
-                met += [part[change.min(axis=1) < -least], j[change.min(axis=0) < -least][:MOST_MET]]
+                by_off, by_on = change.min(axis=1), change.min(axis=0)
+                best = min(best, float(by_off.min()))
+                met += [part[by_off < -least], j[by_on < -least][:MOST_MET]]
+                n_met += met[-2].size + met[-1].size
+                if missed is not None:
+                    missed.add(part, by_off, j, by_on)
             clean, k, seen = clean + 1, (k + 1) % n_blocks, seen + 1
-            if sum(part.size for part in met) > ENOUGH_MET or (clean == n_blocks and best < -least):
-                count = self._descend(np.unique(np.concatenate(met)), order)
+            if n_met > ENOUGH_MET or (clean == n_blocks and best < -least):
+                close = [] if missed is None else missed.rows()
+                count = self._descend(np.unique(np.concatenate(met + close)), order)
                 if not count:  # what looked like a gain was rounding
                     break
                 made += count
-                best, clean, met = np.inf, 0, []
+                best, clean, n_met, met = np.inf, 0, 0, []
                 if made >= most or seen >= n_blocks:
                     return np.nan
         return best
@@ -151,12 +162,33 @@ class Scan:
         """Compute the leverages, bends, residuals and slopes of all rows, and their bounds."""
         at, rows, e = self.at, self.rows, self.at.coef.shape[1]
         n = rows.n_rows
+        if isinstance(rows, UsualValueRows):
+            self._compute_from_usual_values(rows)
+            return
         self.ends = ExchangeTerms(np.empty(n), np.empty(n), np.empty((n, e)), np.empty((n, e)))
         for part in np.array_split(np.arange(n), -(-n * (len(at.P) + e) // ENTRIES_AT_ONCE)):
             terms = at.terms(self._take(part), work=self._work)
             self._work.add(part.size * len(at.P) * (len(at.P) + 2))
             for whole, x in zip(self.ends, exchange_terms(terms, terms.P_a @ at.H), strict=True):
                 whole[part] = x
+        self.bounds = Bounds(self.ends, self.weight, self._work)
+
+    def _compute_from_usual_values(self, rows: UsualValueRows) -> None:
+        """The same for rows that are stored by their differences from usual values, without the products P a of all rows."""
+        at, e = self.at, self.at.coef.shape[1]
+        d = len(at.P) - 1
+        self._work.add(rows.n_rows * len(at.P) * (2 * len(at.P) + 2 + 2 * e))
+        P_H_P = at.P @ at.H @ at.P
+        thin = np.zeros((2 + 2 * e, d + e))
+        thin[:, :d] = np.vstack([2.0 * at.P[d, :d], 2.0 * P_H_P[d, :d], -at.coef[:d].T, (at.P @ at.grad)[:d].T])
+        thin[2 : 2 + e, d:] = np.eye(e)
+        forms = np.zeros((2, d + e, d + e))
+        forms[:, :d, :d] = at.P[:d, :d], P_H_P[:d, :d]
+        images = rows.images(thin, at.origin)
+        leverage = rows.squares(forms[0], at.origin) + images[0] + at.P[d, d]
+        bend = rows.squares(forms[1], at.origin) + images[1] + P_H_P[d, d]
+        residual, slope = images[2 : 2 + e].T - at.coef[d], images[2 + e :].T + (at.P @ at.grad)[d]
+        self.ends = ExchangeTerms(leverage, bend, np.ascontiguousarray(residual), np.ascontiguousarray(slope))
         self.bounds = Bounds(self.ends, self.weight, self._work)
 
     def _update(self, changed: RowTerms, gains: Floats, before: Expansion) -> None:
@@ -196,27 +228,72 @@ class Scan:
         rows = np.flatnonzero(kind)
         return np.asarray(rows[np.argsort(sign * self.bounds.fit[rows], kind="stable")])
 
-    def _open(self, i: Indices, on: Indices, enough: float) -> Iterator[tuple[Indices, Indices]]:
+    def _open(self, i: Indices, on: "Side", enough: float) -> Iterator[tuple[Indices, Indices]]:
         """The exchanges that the bounds do not rule out: parts of ``i``, each with the rows to put in."""
         near = self._near(i, on, enough)
-        if near.size * i.size > BLOCK_PAIRS and i.size > 1:
+        if near.rows.size * i.size > BLOCK_PAIRS and i.size > 1:
             # One row of high leverage loosens the bound of its whole block. The parts without that row have tight bounds again.
             for part in np.array_split(i, SPLIT):
                 if part.size:
                     yield from self._open(part, near, enough)
             return
-        j = near[(self.bounds.bound(i, near) < enough / self.weight).any(axis=0)] if near.size else near
+        j = self.bounds.open_rows(i, near, enough / self.weight) if near.rows.size else near.rows
         if j.size:
             yield i, j
 
-    def _near(self, i: Indices, on: Indices, enough: float) -> Indices:
+    def _near(self, i: Indices, on: "Side", enough: float) -> "Side":
         """The rows to put in that the joint bound of all rows ``i`` does not rule out."""
-        return np.asarray(on[self.bounds.block_bound(i, on) < enough / self.weight])
+        return on.only(self.bounds.block_open(i, on, enough / self.weight))
 
     def _best_pair(self, best: Exchange, off: Indices, on: Indices) -> Exchange:
         change = self._changes(off, on)
         i, j = divmod(int(np.argmin(change)), on.size)
         return Exchange(int(off[i]), int(on[j]), float(change[i, j])) if change[i, j] < best.change else best
+
+
+class NearMisses:
+    """The rows whose exchanges come closest to lowering J.
+
+    Once some exchanges are made, those that lower J next are mostly among these, and need not wait for the next round.
+    """
+
+    def __init__(self) -> None:
+        none, changes = np.empty(0, dtype=np.intp), np.empty(0)
+        self._off, self._on = ([none], [changes]), ([none], [changes])
+
+    def add(self, off: Indices, by_off: Floats, on: Indices, by_on: Floats) -> None:
+        """Note the lowest change by an exchange of each of these rows."""
+        for (rows, lows), new, low in ((self._off, off, by_off), (self._on, on, by_on)):
+            rows.append(new)
+            lows.append(low)
+            if len(rows) > NEAR_MISSES:
+                kept, change = np.concatenate(rows), np.concatenate(lows)
+                lowest = np.argsort(change, kind="stable")[: 2 * NEAR_MISSES]
+                rows[:], lows[:] = [kept[lowest]], [change[lowest]]
+
+    def rows(self) -> list[Indices]:
+        """At most NEAR_MISSES rows of each side."""
+        best = []
+        for rows, lows in (self._off, self._on):
+            kept, change = np.concatenate(rows), np.concatenate(lows)
+            kept = kept[np.argsort(change, kind="stable")]
+            _, first = np.unique(kept, return_index=True)
+            best.append(kept[np.sort(first)[:NEAR_MISSES]])
+        return best
+
+
+class Side(NamedTuple):
+    """Rows to put in, with the terms that bounds need, gathered once for many blocks."""
+
+    rows: Indices
+    terms: Floats  # one line each: fit, into, bent, width, sway, leverage, lift, and the lines of the mixed term (see ``Bounds``)
+
+    def only(self, open_: NDArray[np.bool_]) -> "Side":
+        """Those where ``open_`` is True."""
+        if open_.all():
+            return self
+        kept = np.flatnonzero(open_)
+        return Side(self.rows[kept], self.terms.take(kept, axis=1))
 
 
 class Bounds:
@@ -229,10 +306,17 @@ class Bounds:
         self.root, self.fit = np.sqrt(self.leverage), np.einsum("ne,ne->n", rows.slope, rows.residual)
         self.steep, self.far = np.linalg.norm(rows.slope, axis=1), np.linalg.norm(rows.residual, axis=1)
         self.curved = np.sqrt(0.5 * weight * np.maximum(rows.bend, 0.0))
+        # What ``side`` gathers: factors of the bounds, which are sums of outer products.
+        keep, bent, width, sway = 1.0 - self.leverage, self.curved * self.far, self.root * self.far, self.curved * self.root
+        into, lift, root = 1.0 + self.leverage, self.root * self.steep, self.root[:, None]
+        self._terms = np.vstack(
+            [self.fit, into, bent, width, sway, self.leverage, lift, (root * rows.residual).T, (root * rows.slope).T]
+        )
+        self._out = np.stack([keep, -self.fit, bent, -keep, sway, width], axis=1)
+        self._mixed = root * np.hstack([rows.slope, rows.residual])
 
     def bound(self, i: Indices, j: Indices) -> Floats:
         """A bound for each pair of rows i and j; -inf where the leverage of row i is too close to 1."""
-        self._work.add(i.size * j.size * (24 + 2 * self.slope.shape[1]))
         keep, into = (1.0 - self.leverage[i])[:, None], 1.0 + self.leverage[j]
         # weight * |a_i' P a_j| is at most ``cross``; the true determinant lies between keep * into and that plus cross^2.
         cross = np.outer(self.root[i], self.root[j])
@@ -257,15 +341,49 @@ class Bounds:
         first += np.divide(apart * apart, largest * largest, out=np.zeros(least.shape), where=possible)
         return np.asarray(first)
 
-    def block_bound(self, i: Indices, j: Indices) -> Floats:
-        """One bound for each row j, which holds for its pairs with all rows i."""
-        self._work.add(10 * (i.size + j.size))
-        keep, into, root = 1.0 - self.leverage[i], 1.0 + self.leverage[j], self.root[i]
-        if keep.min() <= LEVERAGE_MARGIN:
-            return np.full(j.size, -np.inf)
-        least = np.minimum(keep.min() * self.fit[j], keep.max() * self.fit[j]) - np.maximum(
-            self.fit[i].max() * into, self.fit[i].max()
-        )
-        least -= self.root[j] * ((root * self.steep[i]).max() * self.far[j] + (root * self.far[i]).max() * self.steep[j])
-        largest = keep.max() * into + self.leverage[i].max() * self.leverage[j]
-        return np.asarray(least / np.where(least < 0, keep.min() * into, largest))
+    def side(self, j: Indices) -> Side:
+        """These rows with their terms."""
+        return Side(j, self._terms.take(j, axis=1))
+
+    def block_open(self, i: Indices, j: Side, enough: float) -> NDArray[np.bool_]:
+        """Whether one bound for each row j, which holds for its pairs with all rows i, is below ``enough``.
+
+        The bound is least / (keep * into) if least is negative, else least / largest; nothing is divided, since this is asked
+        millions of times.
+        """
+        self._work.add(10 * (i.size + j.rows.size))
+        keep, root, fit = 1.0 - self.leverage[i], self.root[i], float(self.fit[i].max())
+        low, high = float(keep.min()), float(keep.max())
+        if low <= LEVERAGE_MARGIN:
+            return np.ones(j.rows.size, dtype=np.bool_)
+        j_fit, into, _, width, _, leverage, lift = j.terms[:7]
+        least = np.minimum(low * j_fit, high * j_fit)
+        least -= fit * into if fit > 0 else fit
+        least -= float((root * self.steep[i]).max()) * width
+        least -= float((root * self.far[i]).max()) * lift
+        if enough <= 0:
+            return np.asarray(least < (enough * low) * into)
+        return np.asarray(least < (enough * high) * into + (enough * float(self.leverage[i].max())) * leverage)
+
+    def open_rows(self, i: Indices, j: Side, enough: float) -> Indices:
+        """The rows j for which the bound of a pair with some row i is below ``enough``."""
+        self._work.add(i.size * j.rows.size * (24 + 2 * self.slope.shape[1]))
+        if self.leverage[i].max() >= 1.0 - LEVERAGE_MARGIN:
+            return j.rows[(self.bound(i, j.rows) < enough).any(axis=0)]
+        # The same as ``bound`` in fewer passes: sums of two outer products are thin matrix products.
+        out, put = self._out[i], j.terms
+        alone = out[:, :1] * put[1]
+        largest = self.leverage[i][:, None] * put[5]
+        largest += alone
+        bound = out[:, :2] @ put[:2]
+        mixed = self._mixed[i] @ put[7:]
+        bound -= np.abs(mixed, out=mixed)
+        bound /= alone if enough <= 0 else np.where(bound < 0, alone, largest)  # a bound below 0 has least < 0
+        apart = out[:, 2:4] @ put[1:3]
+        np.abs(apart, out=apart)
+        apart -= np.matmul(out[:, 4:], put[3:5], out=mixed)
+        apart /= largest
+        np.maximum(apart, 0.0, out=apart)
+        apart *= apart
+        bound += apart
+        return j.rows[(bound < enough).any(axis=0)]
