@@ -22,24 +22,29 @@ SOURCE_HASH = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(Path(
 """A hash of all files of this folder, from which the kernels are compiled."""
 
 
+RULES = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"}}
+"""The compiler may reorder sums and fuse products to use vector instructions. It does so once: on one machine, every run executes
+the same machine code and gives the same bits, whatever the number of threads."""
+
+
 def compiled(function: F) -> F:
     """``function`` compiled to machine code, which numba stores on disk for later runs.
 
-    The compiler may reorder sums and fuse products to use vector instructions. It does so once: on one machine, every run
-    executes the same machine code and gives the same bits, whatever the number of threads.
+    What a new user waits for is this compiler, so kernels are written for it: plain loops over entries, because assigning an
+    array to a slice alone takes it 1.5 seconds and a sum 0.1; few literal flags as arguments, because it makes a version for
+    each; few levels of calls, because a kernel contains the code of those that it calls and is optimised as a whole.
     """
     # numba's cache notices changes in the kernel's own file, but not in the files of kernels that it calls. The name is part of
     # the cache's key, so a hash of all files in the name makes numba compile again when any of them changes.
     function.__qualname__ += f"_{SOURCE_HASH}"
-    settings = {
-        "cache": True,
-        "nogil": True,
-        "no_cfunc_wrapper": True,
-        "error_model": "numpy",
-        "fastmath": {"reassoc", "contract"},
-    }
-    kernel: F = import_module("numba").njit(**settings)(function)
+    kernel: F = import_module("numba").njit(cache=True, no_cfunc_wrapper=True, **RULES)(function)
     return kernel
+
+
+def merged(function: F) -> F:
+    """``function`` as part of the kernel that calls it, for a function called in one place; it is not compiled by itself."""
+    part: F = import_module("numba").njit(inline="always", **RULES)(function)
+    return part
 
 
 @compiled

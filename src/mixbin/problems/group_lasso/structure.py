@@ -156,7 +156,7 @@ class GroupLassoStructure:
         return self._mean(theta, lam, terms, warm, True)
 
     def evaluate_moves(self, theta: Floats, lam: Floats, off: Indices, on: Indices, *, warm: Warm | None = None) -> Floats:
-        """G after each row move from a binary theta, exactly; tasks that cannot change are not solved again (see ``one_hot``)."""
+        """G after each row move from a binary theta, exactly; tasks that cannot change are not solved again (see ``tasks``)."""
         return self._evaluate_moves(theta, lam, off, on, warm)[0]
 
     def _evaluate_moves(self, theta: Floats, lam: Floats, off: Indices, on: Indices, warm: Warm | None) -> tuple[Floats, int]:
