@@ -5,16 +5,23 @@ sizes, and their threads would compete with the threads over the tasks.
 """
 
 import hashlib
+import logging
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from mixbin._validate import Floats
 
 F = TypeVar("F", bound=Callable[..., object])
+
+log = logging.getLogger(__name__)
+
+COMPILING = "mixbin: compiling the kernels of group problems, once on this machine"
+"""What a user sees on stderr and in the log when numba begins to compile, and not when it finds the kernels on disk."""
 
 SMALLEST_PIVOT = 1e-14
 """A pivot smaller than this share of its diagonal entry is nothing but rounding, and is replaced by that share."""
@@ -25,6 +32,24 @@ SOURCE_HASH = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(Path(
 RULES = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"}}
 """The compiler may reorder sums and fuse products to use vector instructions. It does so once: on one machine, every run executes
 the same machine code and gives the same bits, whatever the number of threads."""
+
+
+def say_when_compiling() -> None:
+    """Print COMPILING on stderr and log it when numba compiles a kernel of this folder, once per process."""
+    events = import_module("numba.core.event")
+    said: list[bool] = []
+
+    def on_start(_: Any, event: Any) -> None:
+        if not said and event.data["dispatcher"].py_func.__module__.startswith(__package__):
+            said.append(True)
+            log.info(COMPILING)
+            print(f"{COMPILING} (some 10 seconds of processor time) ...", file=sys.stderr, flush=True)
+
+    methods = {"on_start": on_start, "on_end": lambda *_: None}
+    events.register("numba:compile", type("SayWhenCompiling", (events.Listener,), methods)())
+
+
+say_when_compiling()
 
 
 def compiled(function: F) -> F:

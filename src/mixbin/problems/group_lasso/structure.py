@@ -357,7 +357,7 @@ class GroupLassoStructure:
     def _lower(self) -> "ImplicitModels | UnrolledModels":
         """The lower level. The first evaluation of a problem compiles its kernels, or reads them from numba's cache."""
         began = time.perf_counter()
-        log.info("loading the group lasso kernels; the first time on a machine they are compiled, which takes some 20 seconds")
+        log.info("loading the group lasso kernels")
         from mixbin.problems.group_lasso.lower import ImplicitModels, UnrolledModels
 
         lower: ImplicitModels | UnrolledModels
