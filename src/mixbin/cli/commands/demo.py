@@ -29,6 +29,8 @@ from mixbin.studies.pages import write_page
 
 PLANTED: dict[str, Any] = {"tasks": 60, "samples": 12, "features": 24, "n_groups": 4}
 """The sizes of the group problem, which is solved in seconds once the kernels are compiled."""
+COMPILING = "mixbin: compiling"
+"""How the line begins by which a process says that it compiles kernels."""
 MARK = "demo.txt"
 """A folder with this file belongs to the demo, which may replace its own files in it."""
 FILES = {
@@ -71,8 +73,8 @@ def run(options: DemoOptions) -> None:
             console = plain_console()
             if not as_json:
                 show(comparison, console)
-            with spinner("Finding groups; the first time, kernels are compiled for some 20 seconds ...", quiet=as_json):
-                structure = groups_found()
+            with spinner("Finding groups; the first time, kernels are compiled for some 10 seconds ...", quiet=as_json):
+                structure = groups_found(lambda line: None if as_json else console.print(line))
         with spinner("Writing the pages ...", quiet=as_json):
             page = write_page(out)
     except KeyboardInterrupt:
@@ -100,8 +102,10 @@ def enter(out: Path) -> None:
 
 
 @contextmanager
-def finding_groups(seed: int, out: Path) -> Iterator[Callable[[], Planted]]:
+def finding_groups(seed: int, out: Path) -> Iterator[Callable[[Callable[[str], object]], Planted]]:
     """Run ``mixbin groups`` on synthetic tasks in a second process; the function yielded waits for its answer.
+
+    The function is given what to call with the note that kernels are compiled, if they are.
 
     Compiling the kernels keeps a core busy for a while. In the meantime this process can do the first part of the demo.
     """
@@ -109,10 +113,18 @@ def finding_groups(seed: int, out: Path) -> Iterator[Callable[[], Planted]]:
     command = ["groups", "--synthetic", "equal", *sizes, "--no-intercept", "--seed", str(seed), "--out", str(out), "--json"]
     process = subprocess.Popen([sys.executable, "-m", "mixbin", *command], stdout=PIPE, stderr=PIPE, text=True)
 
-    def found() -> Planted:
-        said, complaint = process.communicate()
-        if process.returncode:
-            sys.stderr.write(complaint)
+    def found(note: Callable[[str], object]) -> Planted:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        complaint = []
+        for line in process.stderr:  # ends with the process; the one line on stdout fits into its pipe in the meantime
+            if line.startswith(COMPILING):
+                note("Compiling the kernels of group problems, once on this machine ...")
+            else:
+                complaint.append(line)
+        said = process.stdout.read()
+        if process.wait():
+            sys.stderr.write("".join(complaint))
             raise typer.Exit(process.returncode)
         return planted(json.loads(said))
 

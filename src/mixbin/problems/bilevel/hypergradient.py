@@ -25,7 +25,6 @@ class Derivatives(NamedTuple):
     grad_theta: Any
     grad_lam: Any
     w: Any
-    steps: Any
     linear_residual: Any
     """The relative residual of the linear system of the implicit function theorem; 0 if no such system was solved."""
 
@@ -60,19 +59,18 @@ class Implicit:
         check.whole("max_steps", self.max_steps, low=1)
 
     def bind(self, outer: Outer, lower: LowerLevel, size: int) -> Callable[[Any, Any, Any], Derivatives]:
-        """The function (start, theta, lam) -> Derivatives for one problem."""
+        """The function (w, theta, lam) -> Derivatives for one problem, at the w that ``lower.solve`` has found."""
         import jax
 
         solve_system = self._system(lower, size)
 
-        def derivatives(start: Any, theta: Any, lam: Any) -> Derivatives:
-            w, steps = lower.solve(start, theta, lam)
+        def derivatives(w: Any, theta: Any, lam: Any) -> Derivatives:
             value, (d_w, d_theta, d_lam) = jax.value_and_grad(outer, argnums=(0, 1, 2))(w, theta, lam)
             transposed = jax.linear_transpose(lambda x: jax.jvp(lambda u: lower.residual(u, theta, lam), (w,), (x,))[1], w)
             A = solve_system(lambda x: transposed(x)[0], d_w)
             unsolved = _size(transposed(A)[0] - d_w) / _at_least_tiny(_size(d_w))
             by_theta, by_lam = jax.vjp(lambda t, s: lower.residual(w, t, s), theta, lam)[1](A)
-            return Derivatives(value, d_theta - by_theta, d_lam - by_lam, w, steps, unsolved)
+            return Derivatives(value, d_theta - by_theta, d_lam - by_lam, w, unsolved)
 
         return derivatives
 
@@ -150,7 +148,7 @@ class Unrolled:
 
         def derivatives(start: Any, theta: Any, lam: Any) -> Derivatives:
             (value, w), (d_theta, d_lam) = jax.value_and_grad(through, argnums=(0, 1), has_aux=True)(theta, lam, start)
-            return Derivatives(value, d_theta, d_lam, w, self.q, 0.0)
+            return Derivatives(value, d_theta, d_lam, w, 0.0)
 
         return derivatives
 

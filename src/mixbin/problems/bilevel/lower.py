@@ -217,7 +217,7 @@ def checkpointed_steps(step: Callable[[Any], Any], start: Any, q: int) -> Any:
         return jax.lax.scan(lambda w, _: (step(w), None), w, None, length=n)[0]
 
     w, _ = jax.lax.scan(jax.checkpoint(lambda w, _: (some(w, chunk), None)), start, None, length=q // chunk)
-    return some(w, q % chunk)
+    return some(w, q % chunk) if q % chunk else w  # a loop without steps would be compiled, too
 
 
 def _newton(gradient: Callable[[Any, Any, Any], Any], w: Any, theta: Any, lam: Any, most: int) -> Any:

@@ -1,6 +1,8 @@
 """``bilevel`` makes a Problem from two JAX functions and two sets.
 
-An evaluation is compiled once, and computes in float64 without touching the user's JAX setting.
+An evaluation computes in float64 without touching the user's JAX setting. With ``Implicit`` it is compiled in two parts: the
+lower level, which is most of the work for the compiler and which evaluations without gradient use too, and G with its gradient at
+the w found. ``Unrolled`` differentiates the steps themselves, so its evaluation with gradient is compiled as a whole.
 """
 
 import inspect
@@ -14,7 +16,7 @@ from mixbin._validate import Floats
 from mixbin.errors import DivergedError, InvalidInput
 from mixbin.problem import Evaluation, Indices, Warm
 from mixbin.problems.bilevel._jax import double, need_jax
-from mixbin.problems.bilevel.hypergradient import Implicit, Unrolled
+from mixbin.problems.bilevel.hypergradient import Derivatives, Implicit, Unrolled
 from mixbin.problems.bilevel.lower import FixedPoint, LowerLevel, Minimise, Model, OwnSolver
 from mixbin.sets import BinarySet, Box
 
@@ -42,7 +44,7 @@ class BilevelProblem:
 
         self.theta_set, self.lam_set, self.lower, self.hypergradient = theta_set, lam_set, lower, hypergradient
         self.n_compiled = 0
-        """How often JAX has traced an evaluation: once with gradient and once without, however many points are evaluated."""
+        """How many functions JAX has compiled: the lower level, G with gradient and G without, each once if it is needed."""
         with double():
             flat, unravel = ravel_pytree(_doubles(w0))
             self._w0 = np.asarray(flat)
@@ -50,18 +52,20 @@ class BilevelProblem:
             model = Model(None if inner is None else _scalar("inner", inner, unravel), self._w0.size, unravel)
             self._lower: LowerLevel = lower.bind(model)
             self._outer = _scalar("outer", outer, unravel)
-            self._with_gradient = jax.jit(self._compiled(self._outer))
-            self._value = jax.jit(self._value_only)
+            self._solver = jax.jit(self._counted(self._solved))
+            self._with_gradient = jax.jit(self._differentiated(self._outer))
+            self._value = jax.jit(self._counted(self._outer))
             self._check_once()
 
     def evaluate(self, theta: Floats, lam: Floats, *, warm: Warm | None = None, gradient: bool = True) -> Evaluation:
         """G and its hypergradient at (theta, lam); an implicit lower level starts from the w in ``warm``."""
         start = self._start(warm)
         with double():
-            if not gradient:
-                value, w, steps, residual = self._value(start, theta, lam)
-                return Evaluation(float(value), None, None, self._warm(w), self._info(float(residual), float(steps)))
-            return self._evaluation(self._with_gradient(start, theta, lam))
+            if gradient:
+                return self._evaluation(start, theta, lam, self._with_gradient)
+            w, steps, residual = self._solver(start, theta, lam)
+            info = self._info(float(residual), float(steps))
+            return Evaluation(float(self._value(w, theta, lam)), None, None, self._warm(w), info)
 
     def model(self, theta: Floats, lam: Any = ()) -> Any:
         """The trained w at (theta, lam): NumPy arrays in the shapes of w0."""
@@ -73,40 +77,52 @@ class BilevelProblem:
         with double():
             return jax.tree.map(np.asarray, self._unravel(w))
 
-    def _compiled(self, outer: Function) -> Callable[[Any, Any, Any], tuple[Any, ...]]:
-        """One evaluation with gradient, to be compiled as a whole."""
-        derivatives = self.hypergradient.bind(outer, self._lower, self._w0.size)
-
-        def evaluation(start: Any, theta: Any, lam: Any) -> tuple[Any, ...]:
+    def _counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def traced(*args: Any) -> Any:
             self.n_compiled += 1  # Python runs this line while JAX traces the function, never afterwards
+            return function(*args)
+
+        return traced
+
+    def _differentiated(self, outer: Function) -> Callable[..., Any]:
+        """G with its gradient from w, or from w0 through the steps of ``Unrolled``, whose residual comes along."""
+        derivatives = self.hypergradient.bind(outer, self._lower, self._w0.size)
+        if not isinstance(self.hypergradient, Unrolled):
+            return self._counted(derivatives)
+
+        def through_steps(start: Any, theta: Any, lam: Any) -> tuple[Derivatives, Any]:
             got = derivatives(start, theta, lam)
-            return (*got, self._residual(got.w, theta, lam))
+            return got, self._residual(got.w, theta, lam)
 
-        return evaluation
+        return self._counted(through_steps)
 
-    def _value_only(self, start: Any, theta: Any, lam: Any) -> tuple[Any, ...]:
-        self.n_compiled += 1
-        w, steps = self._solved(start, theta, lam)
-        return self._outer(w, theta, lam), w, steps, self._residual(w, theta, lam)
-
-    def _solved(self, start: Any, theta: Any, lam: Any) -> tuple[Any, Any]:
+    def _solved(self, start: Any, theta: Any, lam: Any) -> tuple[Any, Any, Any]:
+        """The w of the lower level, its steps, and the residual there."""
         if isinstance(self.hypergradient, Unrolled):
             assert self._lower.unroll is not None
-            return self._lower.unroll(start, theta, lam, self.hypergradient.q), self.hypergradient.q
-        return self._lower.solve(start, theta, lam)
+            w, steps = self._lower.unroll(start, theta, lam, self.hypergradient.q), self.hypergradient.q
+        else:
+            w, steps = self._lower.solve(start, theta, lam)
+        return w, steps, self._residual(w, theta, lam)
 
     def _residual(self, w: Any, theta: Any, lam: Any) -> Any:
         import jax.numpy as jnp
 
         return jnp.max(jnp.abs(self._lower.residual(w, theta, lam)), initial=0.0)
 
-    def _evaluation(self, got: tuple[Any, ...]) -> Evaluation:
-        value, grad_theta, grad_lam, w, steps, unsolved, residual = got
-        info = self._info(float(residual), float(steps)) | {"linear_residual": float(unsolved)}
-        grads = np.asarray(grad_theta), np.asarray(grad_lam)
-        if isinstance(self.hypergradient, Implicit) and np.isfinite(value) and not all(map(check.is_finite, grads)):
+    def _evaluation(self, start: Any, theta: Any, lam: Any, with_gradient: Callable[..., Any]) -> Evaluation:
+        """One evaluation by ``with_gradient``, a compiled function of ``_differentiated``."""
+        if isinstance(self.hypergradient, Unrolled):
+            steps: Any = self.hypergradient.q
+            got, residual = with_gradient(start, theta, lam)
+        else:
+            w, steps, residual = self._solver(start, theta, lam)
+            got = with_gradient(w, theta, lam)
+        info = self._info(float(residual), float(steps)) | {"linear_residual": float(got.linear_residual)}
+        grads = np.asarray(got.grad_theta), np.asarray(got.grad_lam)
+        if isinstance(self.hypergradient, Implicit) and np.isfinite(got.value) and not all(map(check.is_finite, grads)):
             raise self._singular()
-        return Evaluation(float(value), *grads, self._warm(w), info)
+        return Evaluation(float(got.value), *grads, self._warm(got.w), info)
 
     def _singular(self) -> DivergedError:
         """The error for a linear system without a solution, so that w has no derivative in theta and lam."""
@@ -146,7 +162,9 @@ class BilevelProblem:
         import jax
 
         theta, lam = self.theta_set.start(), self.lam_set.start()
-        jax.eval_shape(lambda w, t, s: self._solved(w, t, s), self._w0, theta, lam)
+        jax.eval_shape(self._lower.residual, self._w0, theta, lam)
+        if isinstance(self.lower, OwnSolver):
+            jax.eval_shape(self._lower.solve, self._w0, theta, lam)
         jax.eval_shape(self._outer, self._w0, theta, lam)
 
 
@@ -159,9 +177,9 @@ class BilevelSum(BilevelProblem):
         super().__init__(*args)
         self.n_terms = n_terms
 
-        def evaluation(start: Any, theta: Any, lam: Any, terms: Any) -> tuple[Any, ...]:
+        def evaluation(start: Any, theta: Any, lam: Any, terms: Any) -> Any:
             mean = _scalar("outer_terms", lambda w, t, s: outer_terms(w, t, s, terms), self._unravel)
-            return self._compiled(mean)(start, theta, lam)
+            return self._differentiated(mean)(start, theta, lam)
 
         with double():
             self._terms = jax.jit(evaluation)
@@ -172,7 +190,7 @@ class BilevelSum(BilevelProblem):
         if terms.ndim != 1 or terms.size == 0 or terms.dtype.kind not in "iu" or terms.min() < 0 or terms.max() >= self.n_terms:
             raise check.fail("terms", terms, f"whole numbers from 0 to {self.n_terms - 1} in one dimension, at least one")
         with double():
-            return self._evaluation(self._terms(self._start(warm), theta, lam, terms))
+            return self._evaluation(self._start(warm), theta, lam, lambda *at: self._terms(*at, terms))
 
 
 def bilevel(

@@ -5,10 +5,12 @@ sizes, and their threads would compete with the threads over the tasks.
 """
 
 import hashlib
+import logging
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,30 +18,58 @@ from mixbin._validate import Floats
 
 F = TypeVar("F", bound=Callable[..., object])
 
+log = logging.getLogger(__name__)
+
+COMPILING = "mixbin: compiling the kernels of group problems, once on this machine"
+"""What a user sees on stderr and in the log when numba begins to compile, and not when it finds the kernels on disk."""
+
 SMALLEST_PIVOT = 1e-14
 """A pivot smaller than this share of its diagonal entry is nothing but rounding, and is replaced by that share."""
 SOURCE_HASH = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()[:12]
 """A hash of all files of this folder, from which the kernels are compiled."""
 
 
+RULES = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"}}
+"""The compiler may reorder sums and fuse products to use vector instructions. It does so once: on one machine, every run executes
+the same machine code and gives the same bits, whatever the number of threads."""
+
+
+def say_when_compiling() -> None:
+    """Print COMPILING on stderr and log it when numba compiles a kernel of this folder, once per process."""
+    events = import_module("numba.core.event")
+    said: list[bool] = []
+
+    def on_start(_: Any, event: Any) -> None:
+        if not said and event.data["dispatcher"].py_func.__module__.startswith(__package__):
+            said.append(True)
+            log.info(COMPILING)
+            print(f"{COMPILING} (some 10 seconds of processor time) ...", file=sys.stderr, flush=True)
+
+    methods = {"on_start": on_start, "on_end": lambda *_: None}
+    events.register("numba:compile", type("SayWhenCompiling", (events.Listener,), methods)())
+
+
+say_when_compiling()
+
+
 def compiled(function: F) -> F:
     """``function`` compiled to machine code, which numba stores on disk for later runs.
 
-    The compiler may reorder sums and fuse products to use vector instructions. It does so once: on one machine, every run
-    executes the same machine code and gives the same bits, whatever the number of threads.
+    What a new user waits for is this compiler, so kernels are written for it: plain loops over entries, because assigning an
+    array to a slice alone takes it 1.5 seconds and a sum 0.1; few literal flags as arguments, because it makes a version for
+    each; few levels of calls, because a kernel contains the code of those that it calls and is optimised as a whole.
     """
     # numba's cache notices changes in the kernel's own file, but not in the files of kernels that it calls. The name is part of
     # the cache's key, so a hash of all files in the name makes numba compile again when any of them changes.
     function.__qualname__ += f"_{SOURCE_HASH}"
-    settings = {
-        "cache": True,
-        "nogil": True,
-        "no_cfunc_wrapper": True,
-        "error_model": "numpy",
-        "fastmath": {"reassoc", "contract"},
-    }
-    kernel: F = import_module("numba").njit(**settings)(function)
+    kernel: F = import_module("numba").njit(cache=True, no_cfunc_wrapper=True, **RULES)(function)
     return kernel
+
+
+def merged(function: F) -> F:
+    """``function`` as part of the kernel that calls it, for a function called in one place; it is not compiled by itself."""
+    part: F = import_module("numba").njit(inline="always", **RULES)(function)
+    return part
 
 
 @compiled

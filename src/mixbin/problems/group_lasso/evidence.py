@@ -12,8 +12,6 @@ too closely to the current structure: a feature in a wrong group would give that
 feature, and the structure would seem to explain the data.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from mixbin._validate import Floats
@@ -39,138 +37,89 @@ SMALLEST_SHARE = 1e-9
 """If less than this share of a group's leverage is left without one of its features, that feature counts as alone."""
 
 
-class Fit(NamedTuple):
-    """The variances of one task, fitted for a structure, and what the changes of the evidence are computed from."""
-
-    gamma: Floats  # (L,): the prior variance of each group
-    squares: Floats  # (L,): the sums of g^2 over the features of each group
-    leverages: Floats  # (L,): the sums of h
-    g: Floats  # (P,): X'C^-1 y
-    h: Floats  # (P,): the diagonal of X'C^-1 X
-    a: Floats  # (N,): C^-1 y
-    C: Floats  # (N, N): the Cholesky factor of C
-
-
-@compiled
-def fitted(X: Floats, y: Floats, labels: Whole, L: int, power: float, size: float, steps: int) -> Fit:
-    """Fit the variances by this many steps."""
-    N, P = X.shape
-    gamma, sigma = np.full(L, power / size), FIRST_NOISE * power
-    weights, C, a, Z = np.empty(P), np.empty((N, N)), np.empty(N), np.empty((N, P))
-    g, h, squares, leverages = np.empty(P), np.empty(P), np.empty(L), np.empty(L)
-    for step in range(steps + 1):
-        for p in range(P):
-            weights[p] = gamma[labels[p]]
-        weighted_products(X, weights, X, True, C)
-        for i in range(N):
-            C[i, i] += sigma
-        cholesky(C)
-        a[:] = y
-        forward(C, a)
-        backward(C, a)
-        transposed_times(X, a, g)
-        Z[:] = X
-        forward_rows(C, Z)
-        h[:] = 0.0
-        for i in range(N):
-            for p in range(P):
-                h[p] += Z[i, p] * Z[i, p]
-        squares[:] = 0.0
-        leverages[:] = 0.0
-        for p in range(P):
-            squares[labels[p]] += g[p] * g[p]
-            leverages[labels[p]] += h[p]
-        if step == steps:
-            break
-        # sigma tr(C^-1) = N - sum_p weights_p h_p, since sum_p weights_p h_p = tr(C^-1 (C - sigma I)).
-        trace = N
-        for p in range(P):
-            trace -= weights[p] * h[p]
-        if trace > 0.0:
-            sigma *= np.sqrt(np.sum(a * a) * sigma / trace)
-        for m in range(L):
-            gamma[m] *= np.sqrt(squares[m] / max(leverages[m], SMALLEST_DIVISOR))
-    return Fit(gamma, squares, leverages, g, h, a, C)
-
-
-@compiled
-def log_evidence(fit: Fit, y: Floats) -> float:
-    """The logarithm of the evidence of a task, up to a constant."""
-    value: float = -0.5 * np.sum(fit.a * y)
-    for i in range(len(y)):
-        value += np.log(fit.C[i, i])  # plus, because ``cholesky`` stores the diagonal inverted
-    return value
-
-
-@compiled
-def gain(d: float, g: float, h: float) -> float:
-    """The change of the log evidence if the prior variance of one feature changes by d."""
-    q = max(1.0 + d * h, SMALLEST_DIVISOR)
-    change: float = 0.5 * (d * g * g / q - np.log(q))
-    return change
-
-
-@compiled
-def add_gains(X: Floats, y: Floats, labels: Whole, steps: int, gains: Floats) -> float:
-    """Return one task's log evidence, up to a constant, and add its change by each row move to ``gains`` (P, L)."""
-    N, P = X.shape
-    L = gains.shape[1]
-    power, size = np.sum(y * y) / N, np.sum(X * X) / N
-    if power == 0.0 or size == 0.0:
-        return 0.0
-    fit = fitted(X, y, labels, L, power, size, steps)
-    for p in range(P):
-        for m in range(L):
-            gains[p, m] += gain(fit.gamma[m] - fit.gamma[labels[p]], fit.g[p], fit.h[p])
-    return log_evidence(fit, y)
-
-
-@compiled
-def add_gains_by_others(X: Floats, y: Floats, labels: Whole, steps: int, gains: Floats) -> float:
-    """Like ``add_gains``, but each feature is judged by the other features of its group.
-
-    A feature raises the variance of its own group in the tasks that use it, which would speak for staying there, whatever the
-    group. So the variance of its own group is taken without it: as the next step of the fit would set it from the others alone,
-    if the group were fitted now. A feature without others gets the variance that all groups start from, and so does an empty
-    group.
-    """
-    N, P = X.shape
-    L = gains.shape[1]
-    power, size = np.sum(y * y) / N, np.sum(X * X) / N
-    if power == 0.0 or size == 0.0:
-        return 0.0
-    fit = fitted(X, y, labels, L, power, size, steps)
-    first = power / size
-    for p in range(P):
-        own, g, h = labels[p], fit.g[p], fit.h[p]
-        others_squares, others_leverage = max(fit.squares[own] - g * g, 0.0), fit.leverages[own] - h
-        without = first
-        if others_leverage > SMALLEST_SHARE * fit.leverages[own]:
-            all_ratio = max(fit.squares[own] / fit.leverages[own], SMALLEST_DIVISOR)
-            without = fit.gamma[own] * np.sqrt(others_squares / others_leverage / all_ratio)
-        stay = gain(without - fit.gamma[own], g, h)
-        for m in range(L):
-            if m != own:
-                there = fit.gamma[m] if fit.leverages[m] > 0.0 else first
-                gains[p, m] += gain(there - fit.gamma[own], g, h) - stay
-    return log_evidence(fit, y)
-
-
 @compiled
 def evidence_gains(
     X: Floats, y: Floats, starts: Whole, first: int, last: int, labels: Whole, steps: int, by_others: bool, gains: Floats
 ) -> float:
-    """The gains of the tasks first, ..., last - 1, added to ``gains``; returns the sum of their log evidences.
+    """Add the gains of the tasks first, ..., last - 1 by each row move to ``gains`` (P, L); return their log evidences, summed.
 
-    ``by_others`` chooses ``add_gains_by_others``, otherwise ``add_gains``.
+    With ``by_others`` each feature is judged by the other features of its group. A feature raises the variance of its own group
+    in the tasks that use it, which would speak for staying there, whatever the group. So the variance of its own group is taken
+    without it: as the next step of the fit would set it from the others alone, if the group were fitted now. A feature without
+    others gets the variance that all groups start from, and so does an empty group.
     """
-    value = 0.0
+    P, L = gains.shape
+    value, weights, g, h = 0.0, np.empty(P), np.empty(P), np.empty(P)
+    gamma, squares, leverages = np.empty(L), np.empty(L), np.empty(L)
     for t in range(first, last):
-        part = slice(starts[t], starts[t + 1])
-        if by_others:
-            value += add_gains_by_others(X[part], y[part], labels, steps, gains)
-        else:
-            value += add_gains(X[part], y[part], labels, steps, gains)
+        Xt, yt = X[starts[t] : starts[t + 1]], y[starts[t] : starts[t + 1]]
+        N = len(yt)
+        power = size = 0.0
+        for i in range(N):
+            power += yt[i] * yt[i]
+            for p in range(P):
+                size += Xt[i, p] * Xt[i, p]
+        if power == 0.0 or size == 0.0:
+            continue
+        start, sigma = power / size, FIRST_NOISE * power / N
+        gamma[:] = start
+        C, a, Z = np.empty((N, N)), np.empty(N), np.empty((N, P))
+        for step in range(steps + 1):
+            for p in range(P):
+                weights[p] = gamma[labels[p]]
+            weighted_products(Xt, weights, Xt, True, C)
+            for i in range(N):
+                C[i, i] += sigma
+                a[i] = yt[i]
+                for p in range(P):
+                    Z[i, p] = Xt[i, p]
+            cholesky(C)
+            forward(C, a)
+            backward(C, a)
+            transposed_times(Xt, a, g)
+            forward_rows(C, Z)
+            h[:] = 0.0
+            for i in range(N):
+                for p in range(P):
+                    h[p] += Z[i, p] * Z[i, p]
+            # sigma tr(C^-1) = N - sum_p weights_p h_p, since sum_p weights_p h_p = tr(C^-1 (C - sigma I)).
+            trace = 1.0 * N
+            squares[:] = 0.0
+            leverages[:] = 0.0
+            for p in range(P):
+                squares[labels[p]] += g[p] * g[p]
+                leverages[labels[p]] += h[p]
+                trace -= weights[p] * h[p]
+            if step < steps:
+                if trace > 0.0:
+                    length = 0.0
+                    for i in range(N):
+                        length += a[i] * a[i]
+                    sigma *= np.sqrt(length * sigma / trace)
+                for m in range(L):
+                    gamma[m] *= np.sqrt(squares[m] / max(leverages[m], SMALLEST_DIVISOR))
+        for i in range(N):
+            value += np.log(C[i, i]) - 0.5 * a[i] * yt[i]  # plus, because ``cholesky`` stores the diagonal inverted
+        for p in range(P):
+            own = labels[p]
+            # The best that the feature can have where it is: its group's variance, or that of the others in its group.
+            without = gamma[own]
+            if by_others:
+                others_squares, others_leverage = max(squares[own] - g[p] * g[p], 0.0), leverages[own] - h[p]
+                without = start
+                if others_leverage > SMALLEST_SHARE * leverages[own]:
+                    all_ratio = max(squares[own] / leverages[own], SMALLEST_DIVISOR)
+                    without = gamma[own] * np.sqrt(others_squares / others_leverage / all_ratio)
+            stay = 0.0
+            for m in range(-1, L):  # -1 is staying
+                there = without if m < 0 else gamma[m] if leverages[m] > 0.0 or not by_others else start
+                d = there - gamma[own]
+                q = max(1.0 + d * h[p], SMALLEST_DIVISOR)
+                change = 0.5 * (d * g[p] * g[p] / q - np.log(q))
+                if m < 0:
+                    stay = change
+                elif m != own:
+                    gains[p, m] += change - stay
     return value
 
 

@@ -29,6 +29,7 @@ from mixbin.problems.group_lasso.compiled import (
     compiled,
     forward,
     forward_rows,
+    merged,
     times,
     transposed_times,
     weighted_products,
@@ -74,7 +75,7 @@ class Solution(NamedTuple):
     work: Floats  # (P,): scratch
 
 
-@compiled
+@merged
 def blank(n: int, P: int, L: int) -> Solution:
     """Unfilled arrays for a solution, with s = 0, which means a cold start."""
     return Solution(
@@ -91,7 +92,7 @@ def blank(n: int, P: int, L: int) -> Solution:
     )
 
 
-@compiled
+@merged
 def reweight(X: Floats, y: Floats, theta2: Floats, lam: float, ridge: float, delta: float, at: Solution) -> float:
     """Solve the ridge regression at ``at.s``; returns Phi there."""
     n, P = X.shape
@@ -108,7 +109,8 @@ def reweight(X: Floats, y: Floats, theta2: Floats, lam: float, ridge: float, del
     for i in range(n):
         at.K[i, i] += n
     cholesky(at.K)
-    at.a[:] = y
+    for i in range(n):
+        at.a[i] = y[i]
     forward(at.K, at.a)
     backward(at.K, at.a)
     transposed_times(X, at.a, w)
@@ -153,7 +155,7 @@ def curvature(X: Floats, theta2: Floats, lam: float, delta: float, at: Solution)
             S[m, g] = S[g, m]
 
 
-@compiled
+@merged
 def bounded_minimum(S: Floats, rhs: Floats, low: Floats, C: Floats, x: Floats, fixed: Bools) -> None:
     """Set ``x`` to the minimiser of 1/2 x'Sx - rhs'x over x >= low, and ``fixed`` to the entries that are at the bound.
 
@@ -192,73 +194,40 @@ def bounded_minimum(S: Floats, rhs: Floats, low: Floats, C: Floats, x: Floats, f
         fixed[which] = False
 
 
-@compiled
-def reweighted(q: Floats, delta: float, s: Floats) -> None:
-    """Set ``s`` to sqrt(|theta_l ∘ w|^2 + delta^2)."""
-    for g in range(len(s)):
-        s[g] = np.sqrt(q[g] + delta * delta)
+@merged
+def newton_step(at: Solution, one_hot: bool, delta: float, radius: float, safe: Floats) -> float:
+    """Make a step of Newton's method in s, unless it is negligible; returns the largest relative change of s.
 
-
-@compiled
-def lift(at: Solution, scale: float) -> bool:
-    """Enlarge s_l of groups at zero for which a reweighting would enlarge s_l too; returns whether there were any.
-
-    Newton's method would need many steps to get from nearly zero to the size of an active group.
-    """
-    lifted = False
-    for g in range(len(at.s)):
-        if at.s[g] < LIFTED_SIZE * scale and at.q[g] > 2.0 * at.s[g] * at.s[g]:
-            at.s[g] = LIFTED_SIZE * scale
-            lifted = True
-    return lifted
-
-
-@compiled
-def step_in_logarithms(at: Solution, delta: float, radius: float, safe: Floats) -> float:
-    """Make Newton's step for 2 log s_l = log(q_l + delta^2), of at most ``radius``; returns the largest change of log s.
-
-    The step is exact if q is a monomial in s. That is so for a group that theta makes small: other groups then determine w, and
-    q_l does not depend on s_l. The matrix of the equations is S again.
+    ``safe`` are the s of a reweighting. For a one-hot theta the step is that for the minimum of Phi over s >= delta, which is
+    smooth at s_l = 0 too. Otherwise it is the step for 2 log s_l = log(q_l + delta^2), of at most ``radius``, and the change is
+    that of log s. This step is exact if q is a monomial in s, as for a group that theta makes small: other groups then determine
+    w, and q_l does not depend on s_l. The matrix of the equations is S in both cases.
     """
     L, s = len(at.s), at.s
     rhs, low, x, fixed = np.empty(L), np.empty(L), np.empty(L), np.empty(L, np.bool_)
     for g in range(L):
         root, ratio = np.sqrt(s[g]), (safe[g] / s[g]) ** 2
-        rhs[g] = 0.5 * ratio * np.log(ratio) * root
-        low[g] = max(np.log(delta / s[g]), -radius) * root
+        if one_hot:
+            rhs[g] = 0.5 * (ratio - 1.0) * root
+            low[g] = (delta - s[g]) / root
+        else:
+            rhs[g] = 0.5 * ratio * np.log(ratio) * root
+            low[g] = max(np.log(delta / s[g]), -radius) * root
     bounded_minimum(at.S, rhs, low, at.C, x, fixed)
     change = 0.0
     for g in range(L):
-        x[g] /= np.sqrt(s[g])
-        change = max(change, abs(x[g]))
+        if one_hot:
+            x[g] *= np.sqrt(s[g])
+            change = max(change, abs(x[g]) / s[g])
+        else:
+            x[g] /= np.sqrt(s[g])
+            change = max(change, abs(x[g]))
     if change <= NEGLIGIBLE_STEP:
         return change
     for g in range(L):
-        s[g] = max(delta, s[g] * np.exp(min(x[g], radius)))
-    return change
-
-
-@compiled
-def step_of_one_hot(at: Solution, delta: float, safe: Floats) -> float:
-    """Make Newton's step for the minimum of Phi over s >= delta, for a one-hot theta; returns the largest relative change of s.
-
-    For a one-hot theta Phi is smooth at s_l = 0 too, so that no logarithms are needed.
-    """
-    L, s = len(at.s), at.s
-    rhs, low, x, fixed = np.empty(L), np.empty(L), np.empty(L), np.empty(L, np.bool_)
-    for g in range(L):
-        root = np.sqrt(s[g])
-        rhs[g] = 0.5 * ((safe[g] / s[g]) ** 2 - 1.0) * root
-        low[g] = (delta - s[g]) / root
-    bounded_minimum(at.S, rhs, low, at.C, x, fixed)
-    change = 0.0
-    for g in range(L):
-        x[g] *= np.sqrt(s[g])
-        change = max(change, abs(x[g]) / s[g])
-    if change <= NEGLIGIBLE_STEP:
-        return change
-    for g in range(L):
-        if fixed[g]:
+        if not one_hot:
+            s[g] = max(delta, s[g] * np.exp(min(x[g], radius)))
+        elif fixed[g]:
             # Near zero q / s^2 hardly depends on s. Taking it as constant, s_l^2 = q_l + delta^2 can be solved for s_l.
             s[g] = max(delta, min(s[g], delta / np.sqrt(max(1.0 - at.q[g] / (s[g] * s[g]), SMALLEST_PIVOT))))
         else:
@@ -266,12 +235,13 @@ def step_of_one_hot(at: Solution, delta: float, safe: Floats) -> float:
     return change
 
 
-@compiled
+@merged
 def solve(
     X: Floats, y: Floats, theta2: Floats, one_hot: bool, lam: float, ridge: float, scale: float, at: Solution
 ) -> tuple[int, float]:
     """Minimise Phi from ``at.s``, or cold if that is 0; returns the number of factorisations and the last relative step."""
-    s, safe = at.s, np.empty(len(at.s))
+    s, L = at.s, len(at.s)
+    safe = np.empty(L)
     cold = s[0] == 0.0
     if cold:
         s[:] = scale
@@ -288,22 +258,26 @@ def solve(
             count += 1
             if change <= LAST_STEP:
                 break
-            if not monotone and not trial <= value * (1.0 + RISE_TOLERANCE):
-                s[:] = safe
-                radius, monotone = max(0.25 * radius, LEAST_RADIUS), True
-                continue
-            radius = radius if monotone or count == 1 else 2.0 * radius
-            value, monotone = trial, False
-            reweighted(at.q, delta, safe)
-            if stage == 0 and count == 1 and not cold and lift(at, scale):
-                monotone = True
-                continue
-            if stage == 0 and cold and count <= COLD_STEPS:
-                s[:] = safe
-                monotone = True
+            back = not monotone and not trial <= value * (1.0 + RISE_TOLERANCE)
+            lifted = False
+            if back:
+                radius = max(0.25 * radius, LEAST_RADIUS)
+            else:
+                radius = radius if monotone or count == 1 else 2.0 * radius
+                value = trial
+                for g in range(L):
+                    safe[g] = np.sqrt(at.q[g] + delta * delta)
+                    # A group near zero that a reweighting would enlarge: Newton's method would need many steps for it.
+                    if stage == 0 and count == 1 and not cold and s[g] < LIFTED_SIZE * scale and at.q[g] > 2.0 * s[g] * s[g]:
+                        s[g], lifted = LIFTED_SIZE * scale, True
+            monotone = back or lifted or (stage == 0 and cold and count <= COLD_STEPS)
+            if monotone and not lifted:
+                for g in range(L):
+                    s[g] = safe[g]
+            if monotone:
                 continue
             curvature(X, theta2, lam, delta, at)
-            change = step_of_one_hot(at, delta, safe) if one_hot and stage == 0 else step_in_logarithms(at, delta, radius, safe)
+            change = newton_step(at, one_hot and stage == 0, delta, radius, safe)
             if change <= NEGLIGIBLE_STEP:
                 break
         total += count
@@ -312,20 +286,20 @@ def solve(
     return total, change
 
 
-@compiled
+@merged
 def factor_work(n: int, P: int, L: int) -> int:
     """The multiply-adds of one reweighting and the Newton step that follows, for n rows, P features and L groups."""
     ridge = 2 * L * P + 2 * n * P + n * (n + 1) // 2 * P + n * n * n // 6 + n * n
     return ridge + curvature_work(n, P, L) + L * L * L // 6 + L * L
 
 
-@compiled
+@merged
 def curvature_work(n: int, P: int, L: int) -> int:
     """The multiply-adds of ``curvature``."""
     return n * P + n * L * P + n * n * L // 2 + L * P + L * (L + 1) // 2 * (P + n)
 
 
-@compiled
+@merged
 def hypergradient_work(n: int, P: int, L: int) -> int:
     """The multiply-adds of ``hypergradient``: the curvature, its factor, two solves and four products with theta."""
     return curvature_work(n, P, L) + L * L * L // 6 + L * L + 2 * (2 * n * P + n * n) + 4 * L * P
@@ -345,7 +319,7 @@ def ridge_solve(X: Floats, at: Solution, x: Floats, inner: Floats) -> None:
         x[p] -= at.d[p] * at.work[p]
 
 
-@compiled
+@merged
 def hypergradient(
     X: Floats, theta: Floats, theta2: Floats, lam: float, scale: float, at: Solution, z: Floats, grad: Floats
 ) -> float:

@@ -17,25 +17,34 @@ largest one."""
 def lasso_models(X: Floats, y: Floats, starts: Whole, share: float, W: Floats) -> None:
     """Set ``W`` to the models of all tasks, argmin 1/(2N) |Xw - y|^2 + mu |w|_1, by coordinate descent."""
     P = X.shape[1]
+    squares = np.empty(P)
     for t in range(len(starts) - 1):
-        Xt = X[starts[t] : starts[t + 1]].T.copy()  # coordinate descent reads columns; this makes each of them contiguous
-        rest = y[starts[t] : starts[t + 1]].copy()
-        n, w = len(rest), W[t]
-        squares, mu = np.empty(P), 0.0
+        begin, n, w = starts[t], starts[t + 1] - starts[t], W[t]
+        Xt, rest = np.empty((P, n)), np.empty(n)  # coordinate descent reads columns; this makes each of them contiguous
+        for i in range(n):
+            rest[i] = y[begin + i]
+            for p in range(P):
+                Xt[p, i] = X[begin + i, p]
+        mu = 0.0
         for p in range(P):
-            squares[p] = np.sum(Xt[p] * Xt[p]) / n
-            mu = max(mu, abs(np.sum(Xt[p] * rest)) / n)
-        mu *= share
-        w[:] = 0.0
+            square = correlation = 0.0
+            for i in range(n):
+                square += Xt[p, i] * Xt[p, i]
+                correlation += Xt[p, i] * rest[i]
+            w[p], squares[p], mu = 0.0, square / n, max(mu, share * abs(correlation) / n)
         for _ in range(MOST_SWEEPS):
             change = largest = 0.0
             for p in range(P):
                 if squares[p] == 0.0:
                     continue
-                correlation = np.sum(Xt[p] * rest) / n + squares[p] * w[p]
+                correlation = 0.0
+                for i in range(n):
+                    correlation += Xt[p, i] * rest[i]
+                correlation = correlation / n + squares[p] * w[p]
                 new = np.sign(correlation) * max(abs(correlation) - mu, 0.0) / squares[p]
                 if new != w[p]:
-                    rest -= (new - w[p]) * Xt[p]
+                    for i in range(n):
+                        rest[i] -= (new - w[p]) * Xt[p, i]
                     change = max(change, abs(new - w[p]))
                     w[p] = new
                 largest = max(largest, abs(new))

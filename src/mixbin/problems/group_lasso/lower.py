@@ -14,8 +14,8 @@ from mixbin._validate import Floats
 from mixbin.data.tasks import Tasks
 from mixbin.problem import Indices
 from mixbin.problems.group_lasso.compiled import compiled, half_mean_square
-from mixbin.problems.group_lasso.implicit import Whole, blank, factor_work, hypergradient, hypergradient_work, solve
-from mixbin.problems.group_lasso.one_hot import add_changes, solve_screened
+from mixbin.problems.group_lasso.implicit import Whole
+from mixbin.problems.group_lasso.tasks import implicit_block
 from mixbin.problems.group_lasso.unrolled import reverse, run, whitened
 
 TASKS_PER_CALL = 16
@@ -58,32 +58,31 @@ class ImplicitModels:
 
     def solve(self, theta: Floats, lam: float, terms: Indices, state: Floats, gradient: bool) -> TaskSolutions:
         """Solve every task from its s; for a one-hot theta, over the groups that are not at zero."""
-        theta_t = np.ascontiguousarray(theta.T)
-        labels = one_hot_labels(theta)
-        state = state.copy()
-
-        def block(part: slice) -> TaskSolutions:
-            out = _empty_solutions(theta, terms[part], state[part])
-            kernel = (*self.train, *self.val, terms[part], theta_t, labels, lam, self.ridge, self.scales, gradient)
-            filled = (out.state, out.values, out.steps, out.residuals, out.coef, out.grad_theta, out.work, out.gradient_work)
-            grad_lam = implicit_block(*kernel, *filled)
-            return out._replace(grad_lam=grad_lam)
-
-        return _joined(in_blocks(block, len(terms), self.n_jobs))
+        nothing = np.empty(0, dtype=np.int64)
+        return self._solved(theta, lam, terms, state, gradient, nothing, nothing)[0]
 
     def moves(self, theta: Floats, lam: float, state: Floats, feature: Indices, target: Indices) -> tuple[Floats, Floats, int]:
         """The validation losses at a one-hot theta, the sum of their changes by each row move, and the multiply-adds."""
-        labels, state = one_hot_labels(theta), state.copy()
-        terms, feature, target = np.arange(self.train.n_tasks), feature.astype(np.int64), target.astype(np.int64)
+        terms, moves = np.arange(self.train.n_tasks), (feature.astype(np.int64), target.astype(np.int64))
+        here, changes = self._solved(theta, lam, terms, state, False, *moves)
+        return here.values, changes, int(here.work.sum())
 
-        def block(part: slice) -> tuple[Floats, Floats, int]:
-            values, changes = np.empty(len(terms[part])), np.zeros(len(feature))
-            kernel = (*self.train, *self.val, terms[part], labels, lam, self.ridge, self.scales)
-            work = moves_block(*kernel, state[part], feature, target, values, changes)
-            return values, changes, work
+    def _solved(
+        self, theta: Floats, lam: float, terms: Indices, state: Floats, gradient: bool, feature: Whole, target: Whole
+    ) -> tuple[TaskSolutions, Floats]:
+        """The solutions of the tasks, and the sum of the changes of their losses by each row move."""
+        theta_t, labels, state = np.ascontiguousarray(theta.T), one_hot_labels(theta), state.copy()
 
-        values, changes, work = zip(*in_blocks(block, len(terms), self.n_jobs), strict=True)
-        return np.concatenate(values), summed(list(changes)), sum(work)
+        def block(part: slice) -> tuple[TaskSolutions, Floats]:
+            out, changes = _empty_solutions(theta, terms[part], state[part]), np.zeros(len(feature))
+            data = (*self.train, *self.val, terms[part], theta_t, labels, feature, target)
+            filled = (out.state, out.values, out.steps, out.residuals, out.coef, out.grad_theta)
+            strength = (lam, self.ridge, self.scales, gradient)
+            grad_lam = implicit_block(*data, *strength, *filled, changes, out.work, out.gradient_work)
+            return out._replace(grad_lam=grad_lam), changes
+
+        solutions, changes = zip(*in_blocks(block, len(terms), self.n_jobs), strict=True)
+        return _joined(list(solutions)), summed(list(changes))
 
 
 class UnrolledModels:
@@ -152,98 +151,6 @@ def summed(parts: list[Floats]) -> Floats:
     for part in parts[1:]:
         total += part
     return total
-
-
-@compiled
-def implicit_block(
-    X: Floats,
-    y: Floats,
-    starts: Whole,
-    X_val: Floats,
-    y_val: Floats,
-    starts_val: Whole,
-    terms: Whole,
-    theta: Floats,
-    labels: Whole,
-    lam: float,
-    ridge: float,
-    scales: Floats,
-    gradient: bool,
-    state: Floats,
-    values: Floats,
-    steps: Floats,
-    residuals: Floats,
-    coef: Floats,
-    grad: Floats,
-    work: Whole,
-    gradient_work: Whole,
-) -> float:
-    """Solve these tasks one after the other and add their dG/dtheta to ``grad``; returns the sum of their dG/dlam."""
-    L, P = theta.shape
-    theta2 = theta * theta
-    z, slope, norms, grad_lam = np.empty(P), np.empty(P), np.empty(L), 0.0
-    for k in range(len(terms)):
-        t = terms[k]
-        Xt, yt = X[starts[t] : starts[t + 1]], y[starts[t] : starts[t + 1]]
-        part = slice(starts_val[t], starts_val[t + 1])
-        w = coef[k]
-        if len(labels):
-            steps[k], residuals[k], work[k], features, Xw, theta_w, at = solve_screened(
-                Xt, yt, labels, lam, ridge, scales[t], state[k], w, slope, norms
-            )
-            gradient_work[k] = hypergradient_work(len(yt), len(features), len(at.s))
-            values[k] = half_mean_square(X_val[part], y_val[part], w, z)
-            if gradient and len(features):
-                grad_w = np.zeros(theta_w.shape)
-                grad_lam += hypergradient(Xw, theta_w, theta_w, lam, scales[t], at, z[features], grad_w)
-                for j in range(len(features)):
-                    grad[labels[features[j]], features[j]] += np.sum(grad_w[:, j])
-        else:
-            at = blank(len(yt), P, L)
-            at.s[:] = state[k]
-            count, residuals[k] = solve(Xt, yt, theta2, False, lam, ridge, scales[t], at)
-            steps[k], work[k] = count, count * factor_work(len(yt), P, L)
-            gradient_work[k] = hypergradient_work(len(yt), P, L)
-            state[k], w[:] = at.s, at.w
-            values[k] = half_mean_square(X_val[part], y_val[part], w, z)
-            if gradient:
-                grad_lam += hypergradient(Xt, theta, theta2, lam, scales[t], at, z, grad)
-        work[k] += 2 * X_val[part].size
-    return grad_lam
-
-
-@compiled
-def moves_block(
-    X: Floats,
-    y: Floats,
-    starts: Whole,
-    X_val: Floats,
-    y_val: Floats,
-    starts_val: Whole,
-    terms: Whole,
-    labels: Whole,
-    lam: float,
-    ridge: float,
-    scales: Floats,
-    state: Floats,
-    feature: Whole,
-    target: Whole,
-    values: Floats,
-    changes: Floats,
-) -> int:
-    """Set ``values`` to the validation losses of these tasks, and add their changes by each move to ``changes``.
-
-    Returns the multiply-adds.
-    """
-    work = 0
-    for k in range(len(terms)):
-        t = terms[k]
-        part, part_val = slice(starts[t], starts[t + 1]), slice(starts_val[t], starts_val[t + 1])
-        values[k], more = add_changes(
-            X[part], y[part], X_val[part_val], y_val[part_val], labels, lam, ridge, scales[t], state[k], feature, target, changes
-        )
-        work += more
-    return work
 
 
 @compiled

@@ -156,7 +156,7 @@ class GroupLassoStructure:
         return self._mean(theta, lam, terms, warm, True)
 
     def evaluate_moves(self, theta: Floats, lam: Floats, off: Indices, on: Indices, *, warm: Warm | None = None) -> Floats:
-        """G after each row move from a binary theta, exactly; tasks that cannot change are not solved again (see ``one_hot``)."""
+        """G after each row move from a binary theta, exactly; tasks that cannot change are not solved again (see ``tasks``)."""
         return self._evaluate_moves(theta, lam, off, on, warm)[0]
 
     def _evaluate_moves(self, theta: Floats, lam: Floats, off: Indices, on: Indices, warm: Warm | None) -> tuple[Floats, int]:
@@ -357,7 +357,7 @@ class GroupLassoStructure:
     def _lower(self) -> "ImplicitModels | UnrolledModels":
         """The lower level. The first evaluation of a problem compiles its kernels, or reads them from numba's cache."""
         began = time.perf_counter()
-        log.info("loading the group lasso kernels; the first time on a machine they are compiled, which takes some 20 seconds")
+        log.info("loading the group lasso kernels")
         from mixbin.problems.group_lasso.lower import ImplicitModels, UnrolledModels
 
         lower: ImplicitModels | UnrolledModels

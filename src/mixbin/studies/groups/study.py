@@ -162,7 +162,7 @@ class Groups(Study[GroupsOptions]):
         """Compile the kernels before the methods run, so that the seconds of the methods are their own."""
         from mixbin.progress import spinner
 
-        with spinner("Loading the kernels, which the first time takes some 20 seconds ...", quiet=self.options.as_json):
+        with spinner("Loading the kernels, which the first time takes some 10 seconds ...", quiet=self.options.as_json):
             self.problem.evaluate_terms(self.problem.theta_set.start(), self.problem.lam_set.start(), np.zeros(1, dtype=np.intp))
 
     def measure(self, theta: NDArray[Any], lam: Floats) -> dict[str, Any]:
