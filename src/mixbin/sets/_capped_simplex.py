@@ -82,7 +82,7 @@ def project_capped_simplex(a: Floats, k: int) -> Floats:
     # A short vector is sorted already (it is its own sample). In a long one, np.partition finds the k-th largest entry faster.
     few = sample.size == a.size
     bracket = _certain_bracket(sample if few else np.partition(a, a.size - k), k)
-    piece = _search(sample if few else a, k, bracket)
+    piece = _search(sample if few else a, k, bracket, certain=True)
     assert piece is not None, "the bracket of the k-th largest entry holds by proof"
     return _clipped(a, k, piece, snap)[0]
 
@@ -111,12 +111,15 @@ def _certain_bracket(ordered: Floats, k: float) -> _Bracket:
     return _Bracket(float(ordered[ordered.size - math.ceil(k)]), -1.0, 0.0)
 
 
-def _search(a: Floats, k: float, bracket: _Bracket) -> _Piece | None:
-    """The multiplier where g = k, or None if it does not lie inside the bracket."""
+def _search(a: Floats, k: float, bracket: _Bracket, certain: bool = False) -> _Piece | None:
+    """The multiplier where g = k, or None if it does not lie inside the bracket.
+
+    In a ``certain`` bracket it does. If it lies at an end, rounding can put it just outside: the piece at that end is the answer.
+    """
     scan = _scan(a, bracket)
     zeros, ones, free = scan.zeros, scan.ones, scan.free_above
     excess, low, high = scan.total - k, bracket.low, bracket.high
-    if excess < 0.0:
+    if excess < 0.0 and not certain:
         return None
     zeros.sort()
     ones.sort()
@@ -131,10 +134,12 @@ def _search(a: Floats, k: float, bracket: _Bracket) -> _Piece | None:
             i, j = np.searchsorted(zeros, pivot, side="right"), np.searchsorted(ones, pivot, side="right")
             free, excess, low = free + int(j - i), excess - fall, pivot
             zeros, ones = zeros[i:], ones[j:]
-    return _last_piece(bracket.centre, excess, free, low, high, zeros, ones)
+    return _last_piece(bracket.centre, excess, free, low, high, zeros, ones, certain)
 
 
-def _last_piece(centre: float, excess: float, free: int, low: float, high: float, zeros: Floats, ones: Floats) -> _Piece | None:
+def _last_piece(
+    centre: float, excess: float, free: int, low: float, high: float, zeros: Floats, ones: Floats, certain: bool
+) -> _Piece | None:
     """The linear piece on which g has fallen by ``excess`` since ``low``, or None if g does not fall that far before ``high``.
 
     Every breakpoint changes the number of free entries, which is minus the slope of g, by one.
@@ -146,7 +151,9 @@ def _last_piece(centre: float, excess: float, free: int, low: float, high: float
     falls = np.cumsum(counts * np.diff(points))
     i = int(np.searchsorted(falls, excess))
     if i == falls.size:
-        return None
+        if not certain:
+            return None
+        i -= 1
     rest, slope = excess - (float(falls[i - 1]) if i else 0.0), max(int(counts[i]), 1)
     return _Piece(centre, float(points[i]), float(rest) / slope, slope)
 
