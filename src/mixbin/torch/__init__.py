@@ -11,6 +11,7 @@ need_torch()
 from mixbin.problems.bilevel.hypergradient import FirstOrder, Implicit, Unrolled  # noqa: E402
 from mixbin.problems.bilevel.lower import FixedPoint, Minimise, OwnSolver, Train  # noqa: E402
 from mixbin.torch.problem import TorchBilevel, bilevel  # noqa: E402
+from mixbin.torch.prune import Pruned, prune  # noqa: E402
 
 __all__ = [
     "FirstOrder",
@@ -18,8 +19,10 @@ __all__ = [
     "Implicit",
     "Minimise",
     "OwnSolver",
+    "Pruned",
     "TorchBilevel",
     "Train",
     "Unrolled",
     "bilevel",
+    "prune",
 ]

@@ -39,6 +39,7 @@ class TorchBilevel:
         self.theta_set, self.lam_set, self.lower, self.hypergradient = theta_set, lam_set, lower, hypergradient
         self.module, self.n_rows = module, n_rows
         self._net = Network(module)
+        self._devices = [self._net.device] if self._net.device.type == "cuda" else []
         self._outer = outer
         self._inner_function = inner
         self._map = flat_map(_map_of(lower), self._net) if isinstance(lower, (FixedPoint, OwnSolver)) else None
@@ -58,13 +59,15 @@ class TorchBilevel:
         """A copy of the module, trained at (theta, lam)."""
         theta = check.array("theta", np.asarray(theta, dtype=np.float64), shape=self.theta_set.shape)
         lam = check.array("lam", lam, shape=self.lam_set.shape)
-        start, _ = self._start(self.evaluate(theta, lam, gradient=False).warm, always=True)
-        return self._net.loaded(self.module, start)
+        net = self._net
+        with torch.random.fork_rng(devices=self._devices):
+            t, s = net.tensor(theta), net.tensor(lam)
+            weights = self._value(self._outer_at(ALL), net.start, 0, t, s).weights
+        return net.loaded(self.module, weights)
 
     def _evaluate(self, terms: Any, theta: Floats, lam: Floats, warm: Warm | None, gradient: bool) -> Evaluation:
         start, round_ = self._start(warm)
-        devices = [self._net.device] if self._net.device.type == "cuda" else []
-        with torch.random.fork_rng(devices=devices):
+        with torch.random.fork_rng(devices=self._devices):
             t, s = self._net.tensor(theta), self._net.tensor(lam)
             outer = self._outer_at(terms)
             if gradient or isinstance(self.hypergradient, FirstOrder):
@@ -185,10 +188,10 @@ class TorchBilevel:
             return w - self._map(w, buffers, theta, lam)
         return gradient_of(self._net, self._inner(theta, lam), w if w.requires_grad else w.detach().requires_grad_(), buffers)
 
-    def _start(self, warm: Warm | None, always: bool = False) -> tuple[Weights, int]:
+    def _start(self, warm: Warm | None) -> tuple[Weights, int]:
         """The weights to start from, and the number of trainings before. Unrolled steps start from the module's own weights."""
         net = self._net
-        if not warm or "w" not in warm or (isinstance(self.hypergradient, Unrolled) and not always):
+        if not warm or "w" not in warm or isinstance(self.hypergradient, Unrolled):
             return net.start, 0
         remedy = "pass the warm state of an evaluation"
         w = net.tensor(check.array("warm['w']", warm["w"], shape=(net.size,), remedy=remedy))
@@ -207,7 +210,7 @@ class TorchBilevel:
         """Call the functions at the centre of the sets, so that shapes that do not fit are an error before any work is done."""
         net = self._net
         theta, lam = net.tensor(self.theta_set.start()), net.tensor(self.lam_set.start())
-        with torch.random.fork_rng(devices=[net.device] if net.device.type == "cuda" else []):
+        with torch.random.fork_rng(devices=self._devices):
             w = net.start.w.clone().requires_grad_()
             self._residual(w, net.start.buffers, theta, lam)
             with torch.no_grad():
