@@ -214,6 +214,6 @@ def test_strided_and_integer_input():
 def test_a_point_of_the_set_whose_multiplier_is_zero_up_to_rounding(seed):
     """More than a thousand breakpoints, and t at the end of a half: rounding once put it outside of both halves."""
     x = np.abs(np.random.default_rng(seed).normal(size=2368).astype(np.float32)).astype(np.float64)
-    budget = mb.Budget(2368, 237)
+    budget = Budget(2368, 237)
     once = budget.project(x / x.max())
     np.testing.assert_allclose(budget.project(once), once, rtol=0, atol=1e-15)

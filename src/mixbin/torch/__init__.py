@@ -11,7 +11,7 @@ need_torch()
 from mixbin.problems.bilevel.hypergradient import FirstOrder, Implicit, Unrolled  # noqa: E402
 from mixbin.problems.bilevel.lower import FixedPoint, Minimise, OwnSolver, Train  # noqa: E402
 from mixbin.torch.problem import TorchBilevel, bilevel  # noqa: E402
-from mixbin.torch.prune import Pruned, prune  # noqa: E402
+from mixbin.torch.pruning import Pruned, prune  # noqa: E402
 
 __all__ = [
     "FirstOrder",
