@@ -12,6 +12,7 @@ from mixbin.problems.bilevel.hypergradient import FirstOrder, Implicit, Unrolled
 from mixbin.problems.bilevel.lower import FixedPoint, Minimise, OwnSolver, Train  # noqa: E402
 from mixbin.torch.problem import TorchBilevel, bilevel  # noqa: E402
 from mixbin.torch.pruning import Pruned, prune  # noqa: E402
+from mixbin.torch.rows import RowProblem, RowSelection  # noqa: E402
 
 __all__ = [
     "FirstOrder",
@@ -20,6 +21,8 @@ __all__ = [
     "Minimise",
     "OwnSolver",
     "Pruned",
+    "RowProblem",
+    "RowSelection",
     "TorchBilevel",
     "Train",
     "Unrolled",
