@@ -2,8 +2,8 @@
 
     python benchmarks/pruning.py --out pruning.json [--seeds 5] [--table]
 
-Each cell (network, share kept, seed, method) is appended to the file when it is done, and skipped if it is there. Accuracy is on test
-rows that nothing was chosen by. "seconds" is processor time on one thread. Needs mixbin[torch].
+Each cell (network, share kept, seed, method) is appended to the file when it is done, and skipped if it is there. Accuracy is on
+test rows that nothing was chosen by. "seconds" is processor time on one thread. Needs mixbin[torch].
 """
 
 import argparse
@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
-from torch.nn import functional as F
+from torch.nn import functional
 
 import mixbin as mb
 
@@ -58,7 +58,7 @@ def fit(net, masks, rows, steps):
         for name, mask in zip(("0.weight", "2.weight"), masks, strict=True):
             tensors[name] = tensors[name] * mask
         out = torch.func.functional_call(net, tensors, (rows[0],))
-        (F.cross_entropy(out, rows[1]) + DECAY * sum((it**2).sum() for it in net.parameters())).backward()
+        (functional.cross_entropy(out, rows[1]) + DECAY * sum((it**2).sum() for it in net.parameters())).backward()
         made.step()
     return net
 
@@ -103,7 +103,7 @@ def hard_thresholding(net, keep, train, val, seconds):
         tensors = dict(net.named_parameters())
         leaves = [(it.detach() * mask).requires_grad_() for it, mask in zip(weights(net), masks, strict=True)]
         tensors |= dict(zip(("0.weight", "2.weight"), leaves, strict=True))
-        grads = torch.autograd.grad(F.cross_entropy(torch.func.functional_call(net, tensors, (val[0],)), val[1]), leaves)
+        grads = torch.autograd.grad(functional.cross_entropy(torch.func.functional_call(net, tensors, (val[0],)), val[1]), leaves)
         # The implicit term of the paper with its lower level's strong convexity gamma = 1.
         scores = [s - 0.1 * (w.detach() - g) * g for s, w, g in zip(scores, weights(net), grads, strict=True)]
     masks = largest(scores, keep)
@@ -111,7 +111,7 @@ def hard_thresholding(net, keep, train, val, seconds):
 
 
 def ours(net, keep, train, val, **settings):
-    pruned = mb.torch.prune(net, F.cross_entropy, train, val, keep=keep, decay=DECAY, **settings)
+    pruned = mb.torch.prune(net, functional.cross_entropy, train, val, keep=keep, decay=DECAY, **settings)
     assert abs(pruned.kept - keep) < 1e-3
     return pruned.module
 
