@@ -37,7 +37,13 @@ def net():
 
 def selection(rows=None, **settings):
     validation = blobs(60)
-    settings = {"budget": 30, "lower": QUICK, "hypergradient": mb.FirstOrder(10.0, steps=10), "max_evaluations": 20} | settings
+    settings = {
+        "budget": 30,
+        "lower": QUICK,
+        "hypergradient": mb.FirstOrder(10.0, steps=10),
+        "max_evaluations": 8,
+        "repeats": 3,
+    } | settings
     return mb.torch.RowSelection(net(), EACH, blobs(120, 30) if rows is None else rows, validation, **settings)
 
 
@@ -54,6 +60,13 @@ def test_wrong_labels_are_left_out_and_classes_kept():
     again = selection().fit()
     assert np.array_equal(again.support_, chosen.support_)
     assert np.array_equal(again.scores_, chosen.scores_)
+    assert set(chosen.choices_) == {
+        "at random",
+        *(f"at random, without the worst {share}%" for share in (10, 30, 50)),
+        "relaxed and penalised",
+    }
+    assert chosen.choices_[chosen.choice_] == min(chosen.choices_.values())
+    assert chosen.choice_ != "at random"
 
 
 class Rows(Dataset):
@@ -70,9 +83,9 @@ class Rows(Dataset):
 @pytest.mark.slow
 def test_data_sets_and_loaders_are_read_in_their_order():
     rows = blobs(120, 30)
-    plain = selection(rows, max_evaluations=3).fit()
+    plain = selection(rows, max_evaluations=0).fit()
     for other in (TensorDataset(*rows), Rows(rows), DataLoader(Rows(rows), batch_size=7, shuffle=True)):
-        chosen = selection(other, max_evaluations=3).fit()
+        chosen = selection(other, max_evaluations=0).fit()
         assert np.array_equal(chosen.support_, plain.support_)
         assert chosen.subset_.dataset is (other.dataset if isinstance(other, DataLoader) else other)
 
@@ -80,7 +93,7 @@ def test_data_sets_and_loaders_are_read_in_their_order():
 @pytest.mark.slow
 def test_the_problem_of_rows_is_pure_and_resumes():
     """Its gradient is an estimate, and given steps of training depend on where they start."""
-    chosen = selection(max_evaluations=2).fit()
+    chosen = selection(max_evaluations=0).fit()
     check_problem(chosen.problem_, trials=1, gradient_tol=None, value_tol=None)
 
 
@@ -99,7 +112,7 @@ def test_the_gradient_of_rows_is_that_of_first_order():
         classes=None,
         lower=lower,
         hypergradient=mb.FirstOrder(4.0, steps=1),
-        max_evaluations=2,
+        max_evaluations=0,
     ).fit()
     got = chosen.problem_.evaluate(np.full(9, 1 / 3), np.empty(0))
     drawn = np.random.default_rng((1, 0)).choice(9, size=(2, 400), p=np.full(9, 1 / 9))

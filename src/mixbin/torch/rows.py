@@ -22,6 +22,10 @@ from mixbin.torch.tables import Table, table
 
 SCORED_AT_ONCE = 1_000
 """Rows whose losses are computed in one call, without a graph."""
+SCREENED = (0.1, 0.3, 0.5)
+"""Shares of the rows, by score, that choices leave out; which of them is best depends on how many labels are wrong."""
+BATCH = 64
+"""The rows of a minibatch, if ``lower`` says nothing."""
 RowLoss = Callable[[Any, Any], Any]
 
 
@@ -63,6 +67,16 @@ class RowProblem:
             return Evaluation(value, None, None, kept, info)
         return Evaluation(value, self.how.weight * (change - mean) / total, np.empty(0), kept, info)
 
+    def judge(self, theta: Floats) -> float:
+        """The validation loss after training from the first weights on minibatches that theta draws, without the second one."""
+        net, lower = self._net, self.lower
+        rng = np.random.default_rng((lower.seed, 0))
+        rows = rng.choice(theta.size, size=(2 * lower.steps, lower.batch_size or BATCH), p=theta / theta.sum())
+        with torch.random.fork_rng(devices=self._devices):
+            chosen = [torch.from_numpy(it).to(net.device) for it in rows]
+            weights = train(lower.optimiser, net, self._objective(None), net.start, chosen, (lower.seed, 0))
+            return float(self.losses(weights, self._judged).mean())
+
     def losses(self, weights: Weights, rows: Table) -> Floats:
         """The loss of each row, in evaluation mode and without a graph."""
         net, parts = self._net, []
@@ -83,7 +97,7 @@ class RowProblem:
         first = lower.steps if round_ == 0 else lower.warm_steps or lower.steps
         more = self.how.steps or lower.steps
         rng = np.random.default_rng((lower.seed, round_))
-        size = lower.batch_size or 64
+        size = lower.batch_size or BATCH
         rows = rng.choice(theta.size, size=(first + more, size), p=theta / theta.sum())
         judged = rng.integers(len(self._judged.y), size=(more, size))
         chosen = [torch.from_numpy(it).to(net.device) for it in rows]
@@ -137,8 +151,9 @@ class RowProblem:
 class RowSelection:
     """Choose the rows of a data set to train a module on, judged by its loss on validation rows.
 
-    Where labels are wrong, this finds rows without them. Where all labels are right, a choice of as many rows of each class at
-    random is hard to beat: see docs/a-networks-training-rows.md before you use it.
+    Several choices are made, the module is trained on each of them, and the one with the lowest validation loss is taken: rows at
+    random; rows at random among those that their score does not speak against; and the answer of ``relax_and_penalize``. Where
+    labels are wrong this gains much, where all are right little or nothing: see docs/a-networks-training-rows.md.
 
     Parameters
     ----------
@@ -159,8 +174,11 @@ class RowSelection:
         steps from a warm start.
     hypergradient : FirstOrder, optional
         By default ``FirstOrder(10.0, steps=50)``.
+    repeats : int
+        How many times the scores are estimated, on other minibatches each, at the relaxed start where all rows are alike.
     max_evaluations : int
-        The limit of the run: each evaluation trains the module for ``warm_steps`` and scores all rows.
+        The limit of ``relax_and_penalize``: each evaluation trains the module for ``warm_steps`` and scores all rows. 0 leaves
+        it out.
     seed : int
         The seed of the run; ``lower`` has one of its own.
 
@@ -171,10 +189,12 @@ class RowSelection:
     subset_ : torch.utils.data.Subset
         The data set restricted to these rows, for a DataLoader.
     scores_ : array
-        For each row how the judge's loss would change if the row got more weight, at the relaxed start, where all rows are alike:
-        the lower, the more useful; large ones are suspicious.
-    result_ : Result
-        The run.
+        For each row how the validation loss would change if the row got more weight, at the relaxed start where all rows are
+        alike: the lower, the more useful; large ones are suspicious.
+    choices_ : dict
+        The validation loss of each choice that was tried; the lowest was taken, and ``choice_`` names it.
+    result_ : Result or None
+        The run of ``relax_and_penalize``.
 
     Examples
     --------
@@ -189,7 +209,7 @@ class RowSelection:
     ...     train=(X[:100], torch.where(wrong, 1 - y, y)[:100]),
     ...     validation=(X[100:], y[100:]),
     ...     budget=40,
-    ...     max_evaluations=20,
+    ...     max_evaluations=0,
     ... ).fit()
     >>> len(chosen.subset_), chosen.support_[:40].sum() < 4
     (40, np.True_)
@@ -206,12 +226,13 @@ class RowSelection:
         classes: str | None = "balanced",
         lower: Train | None = None,
         hypergradient: FirstOrder | None = None,
-        max_evaluations: int = 40,
+        repeats: int = 6,
+        max_evaluations: int = 20,
         seed: int = 0,
     ) -> None:
         self.module, self.loss, self.train, self.validation, self.budget = module, loss, train, validation, budget
         self.classes, self.lower, self.hypergradient = classes, lower, hypergradient
-        self.max_evaluations, self.seed = max_evaluations, seed
+        self.repeats, self.max_evaluations, self.seed = repeats, max_evaluations, seed
 
     def fit(self) -> "RowSelection":
         """Choose the rows."""
@@ -227,21 +248,40 @@ class RowSelection:
         net = Network(self.module)
         rows, judged = table("train", self.train, net), table("validation", self.validation, net)
         problem = RowProblem(self.module, self.loss, rows, judged, self._set(rows), lower, how)
-        first = problem.evaluate(problem.theta_set.start(), np.empty(0))
-        assert first.grad_theta is not None
         self.problem_ = problem
-        self.scores_ = first.grad_theta
-        self.result_ = relax_and_penalize(
-            problem,
-            starts=1,
-            polish=False,
-            reoptimize_lam=False,
-            max_evaluations=self.max_evaluations,
-            seed=check.whole("seed", self.seed, low=0),
-        )
-        self.support_: NDArray[np.bool_] = self.result_.theta
+        self.scores_ = self._scored(problem)
+        choices = self._choices(problem)
+        self.choices_ = {name: problem.judge(theta) for name, theta in choices.items()}
+        self.choice_ = min(self.choices_, key=lambda name: self.choices_[name])
+        self.support_: NDArray[np.bool_] = choices[self.choice_] > 0
         self.subset_ = torch.utils.data.Subset(_data_set(self.train), np.flatnonzero(self.support_).tolist())
         return self
+
+    def _scored(self, problem: RowProblem) -> Floats:
+        """The mean of several estimates of the gradient at the centre; each goes on training where the one before ended."""
+        centre, warm, total = problem.theta_set.start(), None, np.zeros(problem.theta_set.shape)
+        for _ in range(check.whole("repeats", self.repeats, low=1)):
+            got = problem.evaluate(centre, np.empty(0), warm=warm)
+            assert got.grad_theta is not None
+            total, warm = total + got.grad_theta, got.warm
+        return np.asarray(total / self.repeats)
+
+    def _choices(self, problem: RowProblem) -> dict[str, Floats]:
+        """Binary points of the set by name."""
+        seed = check.whole("seed", self.seed, low=0)
+        noise = np.random.default_rng(seed).uniform(size=self.scores_.size)
+        rank = np.argsort(np.argsort(self.scores_, kind="stable"), kind="stable") / self.scores_.size
+        points = {"at random": problem.theta_set.vertex(noise)}
+        for share in SCREENED:
+            # A row that its score speaks against is taken only if its class has no others left.
+            points[f"at random, without the worst {share:.0%}"] = problem.theta_set.vertex(noise - 2.0 * (rank >= 1 - share))
+        self.result_ = None
+        if check.whole("max_evaluations", self.max_evaluations, low=0):
+            self.result_ = relax_and_penalize(
+                problem, starts=1, polish=False, reoptimize_lam=False, max_evaluations=self.max_evaluations, seed=seed
+            )
+            points["relaxed and penalised"] = self.result_.theta
+        return {name: theta.astype(np.float64) for name, theta in points.items()}
 
     def _set(self, rows: Table) -> BinarySet:
         n = len(rows.y)
