@@ -12,7 +12,7 @@ import pytest
 
 import mixbin as mb
 
-HEAVY = ["sklearn", "pandas", "matplotlib", "numba", "jax", "rich", "typer", "dask"]
+HEAVY = ["sklearn", "pandas", "matplotlib", "numba", "jax", "rich", "typer", "dask", "torch"]
 
 
 def run(code: str) -> str:
@@ -66,7 +66,12 @@ def modules_with_examples():
             yield ".".join(("mixbin", *path.relative_to(source).with_suffix("").parts)).removesuffix(".__init__")
 
 
-NEEDS = {"mixbin.problems.bilevel.problem": "jax", "mixbin.data.parquet": "dask", "mixbin.data.workers": "distributed"}
+NEEDS = {
+    "mixbin.problems.bilevel.problem": "jax",
+    "mixbin.torch.problem": "torch",
+    "mixbin.data.parquet": "dask",
+    "mixbin.data.workers": "distributed",
+}
 """Extras that examples cannot do without."""
 SLOW = ("mixbin.data.workers",)
 """Examples that start processes."""

@@ -45,6 +45,7 @@ _HOME = {
     "QuadraticProblem": "mixbin.problems",
     "RidgeDistillation": "mixbin.problems",
     "SoftmaxDistillation": "mixbin.problems",
+    "FirstOrder": "mixbin.problems.bilevel",
     "FixedPoint": "mixbin.problems.bilevel",
     "Implicit": "mixbin.problems.bilevel",
     "Minimise": "mixbin.problems.bilevel",
@@ -89,6 +90,7 @@ _PACKAGES = (
     "sets",
     "solvers",
     "testing",
+    "torch",
 )
 
 __all__ = [*_HOME, "__version__"]
@@ -130,7 +132,7 @@ if TYPE_CHECKING:
         SoftmaxDistillation,
         prove_best_subset,
     )
-    from mixbin.problems.bilevel import FixedPoint, Implicit, Minimise, OwnSolver, Unrolled, bilevel
+    from mixbin.problems.bilevel import FirstOrder, FixedPoint, Implicit, Minimise, OwnSolver, Unrolled, bilevel
     from mixbin.progress import Event, ProgressDisplay
     from mixbin.reproduction.paper import paper_problem, paper_settings
     from mixbin.result import Result, Status, Trace

@@ -1052,6 +1052,7 @@ CONSTRUCTORS = {
     },
     mb.Implicit: {"solver": st.sampled_from(["auto", "cg"]), "tol": odd.finite, "max_steps": st.integers(0, 9)},
     mb.Unrolled: {"q": st.integers(0, 9)},
+    mb.FirstOrder: {"weight": odd.finite, "steps": st.one_of(st.none(), st.integers(0, 9))},
     mb.Minimise: {"max_steps": st.integers(0, 9), "newton": st.integers(-1, 9), "tol": odd.finite, "limit": odd.finite},
     mb.FixedPoint: {"step": st.just(len), "max_steps": st.integers(0, 9), "tol": odd.finite, "limit": odd.finite},
     mb.OwnSolver: {"solve": st.just(len), "tol": odd.finite, "limit": odd.finite},

@@ -235,7 +235,7 @@ def test_short_vectors_give_the_bits_of_the_search_on_arrays(size, seed, kind):
         a = Budget(size, k).project(rng.uniform(size=size))
     ordered = np.sort(a)
     bracket = _capped_simplex._certain_bracket(ordered, k)
-    assert _capped_simplex._short_search(ordered, k, bracket) == _capped_simplex._search(ordered, k, bracket)
+    assert _capped_simplex._short_search(ordered, k, bracket) == _capped_simplex._search(ordered, k, bracket, certain=True)
 
 
 def test_vertices_come_in_the_order_of_combinations(monkeypatch):
@@ -245,3 +245,12 @@ def test_vertices_come_in_the_order_of_combinations(monkeypatch):
     assert len(whole) == len({v.tobytes() for v in whole}) == 1 + 6 + 15 + 20
     assert [v.sum() for v in whole] == sorted(v.sum() for v in whole)
     assert np.array_equal(whole, parts)
+
+
+@pytest.mark.parametrize("seed", [2, 7, 14])
+def test_a_point_of_the_set_whose_multiplier_is_zero_up_to_rounding(seed):
+    """More than a thousand breakpoints, and t at the end of a half: rounding once put it outside of both halves."""
+    x = np.abs(np.random.default_rng(seed).normal(size=2368).astype(np.float32)).astype(np.float64)
+    budget = Budget(2368, 237)
+    once = budget.project(x / x.max())
+    np.testing.assert_allclose(budget.project(once), once, rtol=0, atol=1e-15)

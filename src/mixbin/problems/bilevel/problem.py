@@ -1,8 +1,8 @@
-"""``bilevel`` makes a Problem from two JAX functions and two sets.
+"""``bilevel`` makes a Problem from two JAX functions and two sets; ``mixbin.torch.bilevel`` is the one for PyTorch modules.
 
-An evaluation computes in float64 without touching the user's JAX setting. With ``Implicit`` it is compiled in two parts: the
-lower level, which is most of the work for the compiler and which evaluations without gradient use too, and G with its gradient at
-the w found. ``Unrolled`` differentiates the steps themselves, so its evaluation with gradient is compiled as a whole.
+An evaluation computes in float64 without touching the user's JAX setting. It is compiled in two parts: the lower level, which is
+most of the work for the compiler and which evaluations without gradient use too, and G with its gradient at the w found.
+``Unrolled`` differentiates the steps themselves, so its evaluation with gradient is compiled as a whole.
 """
 
 import inspect
@@ -13,11 +13,14 @@ import numpy as np
 
 from mixbin import _validate as check
 from mixbin._validate import Floats
-from mixbin.errors import DivergedError, InvalidInput
+from mixbin.errors import InvalidInput
 from mixbin.problem import Evaluation, Indices, Warm
 from mixbin.problems.bilevel._jax import double, need_jax
-from mixbin.problems.bilevel.hypergradient import Derivatives, Implicit, Unrolled
-from mixbin.problems.bilevel.lower import FixedPoint, LowerLevel, Minimise, Model, OwnSolver
+from mixbin.problems.bilevel.hypergradient import FirstOrder, Implicit, Unrolled
+from mixbin.problems.bilevel.jax_hypergradient import Derivatives, bind_hypergradient
+from mixbin.problems.bilevel.jax_lower import LowerLevel, Model, bind_lower
+from mixbin.problems.bilevel.lower import FixedPoint, Minimise, OwnSolver
+from mixbin.problems.bilevel.shared import check_sets, lower_info, singular
 from mixbin.sets import BinarySet, Box
 
 Function = Callable[[Any, Any, Any], Any]
@@ -37,7 +40,7 @@ class BilevelProblem:
         theta_set: BinarySet,
         lam_set: Box,
         lower: Minimise | FixedPoint | OwnSolver,
-        hypergradient: Implicit | Unrolled,
+        hypergradient: Implicit | Unrolled | FirstOrder,
     ) -> None:
         import jax
         from jax.flatten_util import ravel_pytree
@@ -49,8 +52,8 @@ class BilevelProblem:
             flat, unravel = ravel_pytree(_doubles(w0))
             self._w0 = np.asarray(flat)
             self._unravel = unravel
-            model = Model(None if inner is None else _scalar("inner", inner, unravel), self._w0.size, unravel)
-            self._lower: LowerLevel = lower.bind(model)
+            self._model = Model(None if inner is None else _scalar("inner", inner, unravel), self._w0.size, unravel)
+            self._lower: LowerLevel = bind_lower(lower, self._model)
             self._outer = _scalar("outer", outer, unravel)
             self._solver = jax.jit(self._counted(self._solved))
             self._with_gradient = jax.jit(self._differentiated(self._outer))
@@ -63,6 +66,8 @@ class BilevelProblem:
         with double():
             if gradient:
                 return self._evaluation(start, theta, lam, self._with_gradient)
+            if isinstance(self.hypergradient, FirstOrder):  # the value needs the second training, and its gradient costs little
+                return self._evaluation(start, theta, lam, self._with_gradient)._replace(grad_theta=None, grad_lam=None)
             w, steps, residual = self._solver(start, theta, lam)
             info = self._info(float(residual), float(steps))
             return Evaluation(float(self._value(w, theta, lam)), None, None, self._warm(w), info)
@@ -86,8 +91,9 @@ class BilevelProblem:
 
     def _differentiated(self, outer: Function) -> Callable[..., Any]:
         """G with its gradient from w, or from w0 through the steps of ``Unrolled``, whose residual comes along."""
-        derivatives = self.hypergradient.bind(outer, self._lower, self._w0.size)
-        if not isinstance(self.hypergradient, Unrolled):
+        how = self.hypergradient
+        derivatives = bind_hypergradient(how, outer, self._lower, self._model, lambda model: bind_lower(self.lower, model))
+        if not isinstance(how, Unrolled):
             return self._counted(derivatives)
 
         def through_steps(start: Any, theta: Any, lam: Any) -> tuple[Derivatives, Any]:
@@ -113,26 +119,18 @@ class BilevelProblem:
     def _evaluation(self, start: Any, theta: Any, lam: Any, with_gradient: Callable[..., Any]) -> Evaluation:
         """One evaluation by ``with_gradient``, a compiled function of ``_differentiated``."""
         if isinstance(self.hypergradient, Unrolled):
-            steps: Any = self.hypergradient.q
+            steps: Any = 0
             got, residual = with_gradient(start, theta, lam)
         else:
             w, steps, residual = self._solver(start, theta, lam)
             got = with_gradient(w, theta, lam)
-        info = self._info(float(residual), float(steps)) | {"linear_residual": float(got.linear_residual)}
+        info = self._info(float(residual), float(steps + got.steps)) | {"linear_residual": float(got.linear_residual)}
+        if isinstance(self.hypergradient, FirstOrder):
+            info["outer"] = float(got.outer)
         grads = np.asarray(got.grad_theta), np.asarray(got.grad_lam)
         if isinstance(self.hypergradient, Implicit) and np.isfinite(got.value) and not all(map(check.is_finite, grads)):
-            raise self._singular()
+            raise singular(self.lower)
         return Evaluation(float(got.value), *grads, self._warm(got.w), info)
-
-    def _singular(self) -> DivergedError:
-        """The error for a linear system without a solution, so that w has no derivative in theta and lam."""
-        if isinstance(self.lower, FixedPoint):
-            what = "the fixed point of step is not isolated: I - dstep/dw is singular"
-            remedy = "make step a contraction in w, for instance by weight decay"
-        else:
-            what = "the training objective has no isolated minimiser: its Hessian in w is singular"
-            remedy = "add a ridge term to inner, such as 1e-6 * (w ** 2).sum() over all entries of w"
-        return DivergedError(f"{what} at this theta and lam, so the trained w has no derivative; {remedy}")
 
     def _start(self, warm: Warm | None) -> Floats:
         """The w from which the lower level starts. Unrolled steps always start from w0: else G would depend on the run's path."""
@@ -144,18 +142,7 @@ class BilevelProblem:
         return {"w": np.asarray(w)}
 
     def _info(self, residual: float, steps: float) -> dict[str, float]:
-        """The columns for the trace; an error if the lower level ended far from its solution."""
-        converged = residual <= self.lower.tol
-        if not residual <= self.lower.limit and not isinstance(self.hypergradient, Unrolled):
-            what = "moves by" if isinstance(self.lower, FixedPoint) else "has a gradient of"
-            remedy = (
-                "raise max_steps, take another solver, or make inner better conditioned (a stronger penalty on w, rescaled data)"
-            )
-            raise DivergedError(
-                f"the lower level has not converged: after {steps:g} steps w still {what} {residual:.3g}, above limit = "
-                f"{self.lower.limit:g}; {remedy}; a larger limit in lower accepts it"
-            )
-        return {"lower_steps": steps, "lower_residual": residual, "lower_converged": float(converged)}
+        return lower_info(self.lower, residual, steps, fixed_steps=isinstance(self.hypergradient, Unrolled))
 
     def _check_once(self) -> None:
         """Trace the functions at the centre of the sets, so that shapes that do not fit are an error before any work is done."""
@@ -201,7 +188,7 @@ def bilevel(
     theta_set: BinarySet,
     lam_set: Box | None = None,
     lower: Any = None,
-    hypergradient: Implicit | Unrolled | None = None,
+    hypergradient: Implicit | Unrolled | FirstOrder | None = None,
     outer_terms: Callable[[Any, Any, Any, Any], Any] | None = None,
     n_terms: int | None = None,
 ) -> BilevelProblem:
@@ -223,7 +210,7 @@ def bilevel(
     lower : optional
         How to find w: ``Minimise(...)``, the default (an optimistix minimiser stands for ``Minimise`` with that minimiser),
         ``FixedPoint(step)`` for a map of your own, or ``OwnSolver(solve)``.
-    hypergradient : Implicit or Unrolled, optional
+    hypergradient : Implicit, Unrolled or FirstOrder, optional
         How to differentiate through the training; ``Implicit()`` by default.
     outer_terms : callable, optional
         ``outer_terms(w, theta, lam, idx)`` returns the mean of outer over the terms ``idx``, for the solvers "saga" and
@@ -253,16 +240,13 @@ def bilevel(
     for name, function in (("outer", outer), ("inner", inner)):
         if not callable(function) and not (name == "inner" and function is None):
             raise check.fail(name, function, "a function of (w, theta, lam) that returns one number")
-    if not isinstance(theta_set, BinarySet):
-        raise check.fail("theta_set", theta_set, "a set of binary variables", "such as Budget(100, 10) or Hypercube(20)")
-    if lam_set is not None and not isinstance(lam_set, Box):
-        raise check.fail("lam_set", lam_set, "a Box or None", "such as Box(0.0, 1.0)")
-    if hypergradient is not None and not isinstance(hypergradient, (Implicit, Unrolled)):
-        raise check.fail("hypergradient", hypergradient, "Implicit(...), Unrolled(...) or None")
+    box = check_sets(theta_set, lam_set)
+    if hypergradient is not None and not isinstance(hypergradient, (Implicit, Unrolled, FirstOrder)):
+        raise check.fail("hypergradient", hypergradient, "Implicit(...), Unrolled(...), FirstOrder(...) or None")
     if (outer_terms is None) != (n_terms is None):
         raise InvalidInput("outer_terms and n_terms must be given together; pass both or none of them")
     made = _lower(lower)
-    parts = outer, inner, w0, theta_set, Box.empty() if lam_set is None else lam_set, made, hypergradient or Implicit()
+    parts = outer, inner, w0, theta_set, box, made, hypergradient or Implicit()
     if outer_terms is None:
         return BilevelProblem(*parts)
     if not callable(outer_terms):
