@@ -84,7 +84,8 @@ def project_capped_simplex(a: Floats, k: int) -> Floats:
     # A short vector is sorted already (it is its own sample). In a long one, np.partition finds the k-th largest entry faster.
     few = sample.size == a.size
     bracket = _certain_bracket(sample if few else np.partition(a, a.size - k), k)
-    piece = _short_search(sample, k, bracket) if a.size <= SHORT else _search(sample if few else a, k, bracket, certain=True)
+    short = few and a.size <= SHORT
+    piece = _short_search(sample, k, bracket) if short else _search(sample if few else a, k, bracket, certain=True)
     assert piece is not None, "the bracket of the k-th largest entry holds by proof"
     return _clipped(a, k, piece, snap)[0]
 

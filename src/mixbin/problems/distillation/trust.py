@@ -16,11 +16,11 @@ LARGEST_RATIO = 1.2
 NO_INTEREST = 1e-3
 """An answer that is provably this near to the best one, as a share of its value, need not be better."""
 WORK, MOST_STARTS, HELD = 40_000_000, 8, 1e-9
-"""Several random selections are searched, at most 8: as many as 40 million contain rows times squared features, which takes a second or
-two. From another selection exchanges end elsewhere: elevators with 20 rows at an excess of 1.5 % after one search and 0.5 % after
-six, a table of rare counts with 82 rows at 12 % and 1.5 %. With more than one, the first eps holds each selection in place, so that
-a search goes straight to exchanges of rows. Unlike a path of gradient steps these do not amplify rounding: other units of the
-columns lead to the same rows or to as good ones."""
+"""Several random selections are searched, at most 8: as many as 40 million contain rows times squared features, which takes a
+second or two. From another selection exchanges end elsewhere: elevators with 20 rows at an excess of 1.5 % after one search and
+0.5 % after six, a table of rare counts with 82 rows at 12 % and 1.5 %. With more than one, the first eps holds each selection in
+place, so that a search goes straight to exchanges of rows. Unlike a path of gradient steps these do not amplify rounding: other
+units of the columns lead to the same rows or to as good ones."""
 SCANNED = 5_000_000
 """With more exchanges than this, exchanges are searched among the most promising rows only, unless ``gap_tol`` is 0. On blog with
 1 % of the rows, such a search ends at an excess of 0.1 % after 33 s of processor time; a look through all 27 million exchanges,
