@@ -53,6 +53,8 @@ _HOME = {
     "bilevel": "mixbin.problems.bilevel",
     "ParquetFolder": "mixbin.data.parquet",
     "local_workers": "mixbin.data.workers",
+    "BudgetCurve": "mixbin.problems.distillation.budget_curve",
+    "budget_curve": "mixbin.estimators",
     "DistillationClassifier": "mixbin.estimators",
     "DistillationRegressor": "mixbin.estimators",
     "FeatureSelector": "mixbin.estimators",
@@ -114,6 +116,7 @@ if TYPE_CHECKING:
         GroupCurve,
         GroupStructureRegressor,
         LabelCleaner,
+        budget_curve,
         suggest_n_groups,
     )
     from mixbin.gradient_check import GradientCheck, check_gradient
@@ -131,6 +134,7 @@ if TYPE_CHECKING:
         prove_best_subset,
     )
     from mixbin.problems.bilevel import FixedPoint, Implicit, Minimise, OwnSolver, Unrolled, bilevel
+    from mixbin.problems.distillation.budget_curve import BudgetCurve
     from mixbin.progress import Event, ProgressDisplay
     from mixbin.reproduction.paper import paper_problem, paper_settings
     from mixbin.result import Result, Status, Trace

@@ -3,6 +3,7 @@
 Matplotlib is imported when the first figure is drawn.
 """
 
+from mixbin.plot.budgets import budget_curve
 from mixbin.plot.distance import DistanceCurve, distance, distance_curve
 from mixbin.plot.evolution import Evolution, evolution
 from mixbin.plot.selection import SelectionShares, selection, selection_shares
@@ -15,6 +16,7 @@ __all__ = [
     "SelectionShares",
     "StructureMap",
     "TraceCurves",
+    "budget_curve",
     "distance",
     "distance_curve",
     "draw",
