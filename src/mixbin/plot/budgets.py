@@ -17,14 +17,17 @@ LEAST = 1e-3
 """Per cent. Values below this are drawn here: nobody needs to tell them apart, and 0 has no place on a log axis."""
 
 
-def budget_curve(curve: BudgetCurve) -> "Figure":
-    """Draw the excess and the error on rows that were not kept against the number of rows, chosen and random."""
-    figure = new_figure(8.4, 3.4)
-    left, right = figure.subplots(1, 2)
-    draw_excess(left, curve)
-    draw_error(right, curve)
-    handles, labels = left.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=3, fontsize=9, frameon=False)
+def budget_curve(curve: BudgetCurve, *, across: bool = True) -> "Figure":
+    """Draw the excess and the error on rows that were not kept against the number of rows, chosen and random.
+
+    The two panels stand side by side, or below each other.
+    """
+    figure = new_figure(9.6, 3.4) if across else new_figure(4.9, 5.8)
+    first, second = figure.subplots(1, 2) if across else figure.subplots(2, 1)
+    draw_excess(first, curve)
+    draw_error(second, curve)
+    handles, labels = second.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=2, fontsize=9, frameon=False)
     return figure
 
 

@@ -80,9 +80,13 @@ class BudgetPath:
         self.problem, self.seed, self.gap_tol, self.callbacks = problem, seed, gap_tol, callbacks
         self.limit = max_evaluations
         self.found: dict[int, Step] = {}
-        """By budget. Steps of an earlier, interrupted path may be put in here."""
-        self.noted: Callable[[Step], None] = lambda _: None
-        """Called with every new step."""
+        """By budget."""
+        self.searches: list[Step] = []
+        """What each search found, in their order."""
+        self.before: Sequence[Step] = ()
+        """The searches of an interrupted path of the same problem and settings, which are not made again."""
+        self.noted: Callable[[], None] = lambda: None
+        """Called after every search."""
         self._whole = in_standard_units(problem)
         self._sample: tuple[Indices, RidgeDistillation] | None = None
 
@@ -173,7 +177,6 @@ class BudgetPath:
             best = min(before, step, key=lambda it: it.excess)
             step = best._replace(evaluations=before.evaluations + step.evaluations)
         self.found[k] = step
-        self.noted(step)
 
     def _spent(self) -> bool:
         return self.limit is not None and self.evaluations >= self.limit - 1
@@ -213,6 +216,12 @@ class BudgetPath:
 
     def _searched(self, k: int, start: tuple[Indices, float] | None, least: float = np.inf) -> Step:
         """One search; ``least`` asks to go on until the excess is at most this."""
+        made = len(self.searches)
+        self.searches.append(self.before[made] if made < len(self.before) else self._search(k, start, least))
+        self.noted()
+        return self.searches[-1]
+
+    def _search(self, k: int, start: tuple[Indices, float] | None, least: float) -> Step:
         among, problem = self._problem(k, *(() if start is None else start[:1]))
         m = problem.rows.n_rows
         gap = min(self.gap_tol, least / (1 + least)) if np.isfinite(least) else self.gap_tol

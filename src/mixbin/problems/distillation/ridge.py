@@ -245,11 +245,15 @@ class RidgeDistillation:
     def fitted_to_all(self, seed: int = 0) -> tuple[Floats, Floats]:
         """The same for a ridge regression on all candidate rows, whose strength cross-validation on them chooses."""
         m = self._rows.n_rows
-        alpha = self.outer_alpha
-        if not (self.judged_by_all and alpha):
-            alpha = cross_validated(self._rows.fold_sums(*drawn_folds(m, seed)), self.scales) / m
-        fit = self._closed_form(alpha, float(m), m, *self._rows.moments(np.ones(m), float(m)))
+        fit = self._closed_form(self.alpha_of_all(seed), float(m), m, *self._rows.moments(np.ones(m), float(m)))
         return fit.K, fit.mean
+
+    def alpha_of_all(self, seed: int = 0) -> float:
+        """The strength that cross-validation on all candidate rows chooses for a ridge regression on them."""
+        if self.judged_by_all and self.outer_alpha:
+            return self.outer_alpha
+        m = self._rows.n_rows
+        return cross_validated(self._rows.fold_sums(*drawn_folds(m, seed)), self.scales) / m
 
     def fitted_to(self, alpha: float, total: float, mean: Floats, S: Floats) -> tuple[Floats, Floats]:
         """The same for ``total`` rows of weight 1, of which only the moments are at hand, as ``rows.moments`` returns them."""
