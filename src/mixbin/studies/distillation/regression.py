@@ -22,13 +22,12 @@ from mixbin.problems.distillation.references import Model, References, against
 from mixbin.problems.distillation.trust import Trust, search_settings, trust
 from mixbin.reporting.figures import selection_data
 from mixbin.reporting.record import Line, Record
-from mixbin.reporting.runs import SPREAD
 from mixbin.reporting.verdict import percent_text
 from mixbin.result import Result
 from mixbin.studies.distillation import page
 from mixbin.studies.distillation.fewest import Fewest, curve_around
 from mixbin.studies.distillation.options import Judge
-from mixbin.studies.distillation.rows import RowStudy, TableStudy
+from mixbin.studies.distillation.rows import RowStudy, TableStudy, mean_and_spread
 from mixbin.studies.distillation.where import where
 from mixbin.studies.options import Method, parse_tolerance
 from mixbin.studies.study import Spent, Table, split_words
@@ -206,16 +205,8 @@ class RidgeStudy(RowStudy):
         each = [self._numbers(it.model, rows) | {"unkept_rmse": it.error} for it in draws]
         if self.test_rows is None:
             each = [of | {"ratio": it.ratio} for of, it in zip(each, draws, strict=True)]
-        numbers: dict[str, Any] = {}
-        for name in each[0]:
-            values = [of[name] for of in each]
-            if None in values:
-                numbers[name] = None
-            else:
-                numbers |= {name: finite(float(np.mean(values))), f"{name}{SPREAD}": finite(float(np.std(values)))}
-        seconds = round(time.perf_counter() - began, 3)
-        said = f"mean and spread of {len(draws)} draws"
-        return [Line("random rows", numbers | {"rows": k, "alpha": None}, None, len(draws), seconds, said)]
+        seconds, said = round(time.perf_counter() - began, 3), f"mean and spread of {len(draws)} draws"
+        return [Line("random rows", mean_and_spread(each) | {"rows": k, "alpha": None}, None, len(draws), seconds, said)]
 
     def model(self, result: Result, rows: str) -> str:
         """The regression on the selected rows, and how to train it again with scikit-learn; ``rows`` says where they are."""

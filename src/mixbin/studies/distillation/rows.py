@@ -13,7 +13,7 @@ from mixbin._files import csv_text
 from mixbin.data import tables
 from mixbin.errors import InvalidInput, Unsolved
 from mixbin.reporting.record import Record
-from mixbin.reporting.runs import Column
+from mixbin.reporting.runs import SPREAD, Column
 from mixbin.reporting.verdict import Verdict
 from mixbin.result import Result
 from mixbin.studies.distillation import page
@@ -24,6 +24,16 @@ from mixbin.studies.study import Study
 
 P = TypeVar("P")
 """Some rows as the study keeps them."""
+
+
+def mean_and_spread(each: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The mean of every number over several draws, and its standard deviation; None where a draw has no number."""
+    out: dict[str, Any] = {}
+    for name in each[0]:
+        values = [numbers[name] for numbers in each]
+        good = all(value is not None and np.isfinite(value) for value in values)
+        out |= {name: float(np.mean(values)), f"{name}{SPREAD}": float(np.std(values))} if good else {name: None}
+    return out
 
 
 class RowStudy(Study[DistillOptions]):

@@ -29,6 +29,11 @@ def verdict(record: Record) -> Verdict | None:
     everything, random = record.line(ALL), record.line(RANDOM)
     if everything is None or random is None or measured_on(record) is None:
         return None
+    if record.facts["budget"] is None and measured_on(record) == "unkept":
+        return Verdict(
+            f"{record.main.numbers['rows']:,} of {record.facts['rows']:,} rows are kept. How their model does on new rows is not "
+            "known: the rows that were dropped are those whose labels are doubted. Give --test."
+        )
     if record.main.numbers.get("ratio") is None:
         return _without_ratio(record, random.numbers)
     return _by_ratio(record, random.numbers)
