@@ -5,7 +5,7 @@
 FOLDER of --uci has NAME-data.csv.gz with the target last; --blog loads BlogFeedback; --parquet is the folder that
 benchmarks/dask_scale.py made (4 million rows), read by ``mixbin distill --tolerance 1%`` with two workers of 600 MB. Seconds of
 tables in memory are processor time of this process, beside those of RidgeCV(cv=10) on the same table; those of the folder are
-seconds of the clock, beside those of one pass over it. A path keeps its promises if the excess falls with the budget, no budget
+seconds of the clock. A path keeps its promises if the excess falls with the budget, no budget
 below the one found meets the tolerance, and the fitted model is within it.
 """
 
@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 import warnings
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +33,7 @@ def kept(path: dict[int, float], found: int, excess: float) -> bool:
     """Whether the path keeps its promises; prints it."""
     rows = sorted(path)
     print("   ", ", ".join(f"{k}: {100 * path[k]:.3g} %" for k in rows))
-    falls = all(path[a] >= path[b] for a, b in zip(rows, rows[1:], strict=False))
+    falls = all(path[a] >= path[b] for a, b in pairwise(rows))
     first = found == min(k for k in rows if path[k] <= TOLERANCE)
     print(
         f"    falls: {falls}; no smaller budget met the tolerance: {first}; excess within it: {excess <= TOLERANCE}", flush=True
@@ -78,8 +79,8 @@ def parquet(folder: Path) -> bool:
     main, curve = summary["methods"][-1], summary["curve"]
     print(
         f"{folder.name}: {main['rows']:,} of {summary['rows']:,} rows, excess {100 * summary['excess']:.3f} %, error on rows not "
-        f"kept {main['ratio']:.4f} times that of all rows, {seconds:.0f} s of the clock, {summary['passes']} passes; search alone "
-        f"{main['seconds']:.0f} s"
+        f"kept {main['ratio']:.4f} times that of all rows, {seconds:.0f} s of the clock, {summary['passes']} passes; the search "
+        f"alone {main['seconds']:.0f} s"
     )
     print("   ", summary["verdict"])
     return kept(dict(zip(curve["rows"], curve["excess"], strict=True)), curve["found"], summary["excess"])

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 NARROW = 4.9
 """A figure of this width in inches fits the screen of a phone without scaling."""
+WIDE = 9.6
+"""A figure of this width fills a page on a wide screen."""
 SVG, LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
 THEME = {
     "#000000": "var(--ink)",
@@ -59,9 +61,9 @@ class Drawings:
             "The path of the search. First G, which the search lowers; the colours are its stages. Then how far the point was "
             "from a yes-or-no one, and eps: the smaller, the stronger the penalty on fractions."
         )
-        if len(figure.axes) == 1:
-            return self.curves(figure, caption)
-        return self.curves(plot.trace(result, across=True), caption, narrow=figure)
+        wide = plot.trace(result, across=True)
+        wide.set_size_inches(WIDE, 2.9)
+        return self.curves(wide, caption, narrow=figure)
 
     def selection(self, data: Mapping[str, Any]) -> Drawing:
         """A figure of how the target is distributed over all rows and over the selected rows."""

@@ -115,6 +115,8 @@ class PageParts(NamedTuple):
     """Blocks above the comparison of the methods, such as a picture of it."""
     last: Sections = lambda _: ()
     """Sections after the path of the search."""
+    searched: Callable[[Drawings], Sequence[Block]] | None = None
+    """What tells how the search went, if the trace of the last run does not."""
 
 
 def split_settings(facts: Mapping[str, Any]) -> dict[str, Text]:
@@ -142,7 +144,7 @@ def page(run: Run, parts: PageParts, columns: Mapping[str, Column], explained: S
             ),
             Section("How good is the answer?", [Points(evidence(run.result.certificate, run.result.status, parts.question))]),
             *parts.details(drawings),
-            Section("How the search went", [drawings.path(run.result)]),
+            Section("How the search went", parts.searched(drawings) if parts.searched else [drawings.path(run.result)]),
             *parts.last(drawings),
             origin_section(run.record, parts.settings),
         ]

@@ -11,7 +11,7 @@ from mixbin.reporting.figures import Drawings
 from mixbin.reporting.record import Record
 from mixbin.reporting.runs import PageParts, Run, split_settings
 from mixbin.reporting.verdict import above
-from mixbin.reporting.words import LABELS, ROWS
+from mixbin.reporting.words import LABELS, ROWS, ROWS_BY_ALL
 from mixbin.studies.distillation import pictures, what_now
 from mixbin.studies.distillation.verdict import ALL, RANDOM
 
@@ -45,13 +45,14 @@ def parts(run: Run) -> PageParts:
         answer=_answer(run, verb),
         tiles={"rows with a weight" if weighted else "rows kept": f"{kept:,}", **_tiles(run)},
         names=[repr(facts["target"]), name],
-        question=ROWS if facts["budget"] is not None else LABELS,
+        question=LABELS if facts["budget"] is None else ROWS_BY_ALL if facts.get("judge") == "full" else ROWS,
         settings=_settings(facts),
         first=lambda drawings: pictures.curve(drawings, facts),
         details=details,
         evaluations="models trained",
         beside=lambda drawings: pictures.methods(drawings, record),
         last=lambda _: what_now.sections(run),
+        searched=None if facts.get("tolerance") is None else lambda _: pictures.path(facts),
     )
 
 

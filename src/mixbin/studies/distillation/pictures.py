@@ -8,7 +8,7 @@ import numpy as np
 from mixbin import plot
 from mixbin.plot import Bar
 from mixbin.problems.distillation.budget_curve import BudgetCurve
-from mixbin.reporting.blocks import Block, Drawing, Figures, Section
+from mixbin.reporting.blocks import Block, Cell, Drawing, Figures, Grid, Prose, Section
 from mixbin.reporting.figures import NARROW, Drawings
 from mixbin.reporting.record import Record
 from mixbin.reporting.runs import SPREAD
@@ -67,3 +67,22 @@ def of_rows(drawings: Drawings, facts: Mapping[str, Any]) -> list[Block]:
             caption += f" {len(at['kept']):,} of the kept rows are shown."
         found.append(drawings.curves(figure, caption))
     return [Figures(found)] if found else []
+
+
+def path(facts: Mapping[str, Any]) -> list[Block]:
+    """The budgets of the search for the smallest one."""
+    curve = BudgetCurve.from_json(facts["curve"])
+    share = f"{100 * facts['tolerance']:g} %"
+    said = (
+        f"The budget was doubled or halved until one with an excess of at most {share} and one above it were found, then "
+        "bisected; each search began at the rows of a neighbouring budget. The excess is the distance from the best linear "
+        f"model, by the objective that judges. All searches together cost {curve.n_evaluations:,} evaluations."
+    )
+    random = zip(curve.random_excess.tolist(), curve.random_excess_spread.tolist(), strict=True)
+    drawn = [Cell(f"{100 * mean:.3g} %", f"± {100 * spread:.2g} %") for mean, spread in random]
+    ours = zip(curve.rows.tolist(), curve.excess.tolist(), curve.ratio.tolist(), strict=True)
+    found = [[Cell(f"{k:,}"), Cell(f"{100 * excess:.3g} %"), Cell(f"{ratio:.4f}")] for k, excess, ratio in ours]
+    rows = [[*cells, last] for cells, last in zip(found, drawn, strict=True)]
+    strong = int(np.flatnonzero(curve.rows == curve.found)[0]) if curve.found is not None else -1
+    heads = ["rows", "excess", "error on rows not kept / that of all rows", "excess of random rows"]
+    return [Prose([said]), Grid(heads, rows, strong=strong)]
