@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mixbin._validate import Floats
+from mixbin.errors import DivergedError
 from mixbin.problem import Indices
 from mixbin.problems.distillation.ridge import RidgeDistillation
 
@@ -21,8 +22,8 @@ FETCHED = 20_000_000
 """Rows of at most this many numbers are fetched at once."""
 NEARLY_ALL = 0.99
 """If more than this share of the rows is kept, the errors on the others are summed directly: a difference would lose digits."""
-LOG_ALPHA = 1e-2
-"""How exactly the logarithm of alpha is found for random rows."""
+LOG_ALPHA, FREELY = 1e-2, 1e4
+"""How exactly the logarithm of alpha is found for random rows, and how far from the one that suits all rows it may be."""
 
 
 class Model(NamedTuple):
@@ -53,7 +54,13 @@ class References:
     @cached_property
     def all_rows(self) -> Model:
         """A ridge regression on all candidate rows, whose strength cross-validation on them chooses."""
-        return Model(*self.problem.fitted_to_all(self.seed))
+        m = self.problem.rows.n_rows
+        return Model(*self.problem.fitted_to(self.alpha_of_all, float(m), *self.moments))
+
+    @cached_property
+    def alpha_of_all(self) -> float:
+        """The strength of that regression."""
+        return self.problem.alpha_of_all(self.seed)
 
     @cached_property
     def moments(self) -> tuple[Floats, Floats]:
@@ -98,13 +105,12 @@ class References:
             return [store.take(rows, none) for rows in selections]
         return np.split(store.take(np.concatenate(selections), none), np.cumsum([len(rows) for rows in selections])[:-1])
 
-    @staticmethod
-    def trained(problem: RidgeDistillation, zhat: Floats, alpha: float | None = None) -> Model:
+    def trained(self, problem: RidgeDistillation, zhat: Floats, alpha: float | None = None) -> Model:
         """The ridge regression on fetched rows, with this alpha or the one that is best by what judges."""
         mean = zhat.mean(axis=0)
         S = (zhat - mean).T @ (zhat - mean) / problem.rows.n_rows
         if alpha is None:
-            return _best_model(problem, float(len(zhat)), mean, S)
+            return _best_model(problem, float(len(zhat)), mean, S, self._alpha_for(len(zhat)))
         return Model(*problem.fitted_to(alpha, float(len(zhat)), mean, S))
 
     def random(self, budgets: Sequence[int], draws: int = DRAWS) -> list[list[Draw]]:
@@ -113,7 +119,7 @@ class References:
         A draw for a small budget is the beginning of the draw for a larger one.
         """
         store, most = self.problem.rows, max(budgets)
-        orders = [np.random.default_rng([self.seed, i]).choice(store.n_rows, most, replace=False) for i in range(draws)]
+        orders = [np.random.default_rng([self.seed, i]).permutation(store.n_rows)[:most].copy() for i in range(draws)]
         found: list[list[Draw]] = [[] for _ in budgets]
         few = [k for k in budgets if k * len(store.centre) * draws <= FETCHED]
         fetched = self.fetched([order[: max(few)] for order in orders]) if few else [np.empty(0)] * draws
@@ -122,12 +128,16 @@ class References:
                 found[place].append(self._drawn(order[:k], zhat[:k] if k in few else None))
         return found
 
+    def _alpha_for(self, k: int) -> float:
+        """The alpha that is as strong on ``k`` rows as the one that suits all rows is on these."""
+        return self.alpha_of_all * k / self.problem.rows.n_rows
+
     def _drawn(self, rows: Indices, zhat: Floats | None) -> Draw:
         problem, k = self.problem.with_budget(len(rows)), float(len(rows))
         if zhat is None:
             v = np.zeros(problem.rows.n_rows)
             v[rows] = 1.0
-            model = _best_model(problem, k, *problem.rows.moments(v, k))
+            model = _best_model(problem, k, *problem.rows.moments(v, k), self._alpha_for(len(rows)))
         else:
             model = self.trained(problem, zhat)
         return Draw(model, excess_of(problem, problem.judged(*model)[0]), *self.measured(rows, zhat, model))
@@ -148,20 +158,29 @@ def excess_of(problem: RidgeDistillation, value: float) -> float:
     return (value - least) / least if least > 0 else float("nan")
 
 
-def _best_model(problem: RidgeDistillation, total: float, mean: Floats, S: Floats) -> Model:
-    """The ridge regression on rows of these moments, with the alpha that is best by what judges."""
+def _best_model(problem: RidgeDistillation, total: float, mean: Floats, S: Floats, around: float) -> Model:
+    """The ridge regression on rows of these moments, with the alpha that is best by what judges.
+
+    Whatever range the problem has, alpha may also be near ``around``: a person who draws rows at random chooses it freely.
+    """
     from scipy.optimize import minimize_scalar
 
-    def model(alpha: float) -> Model:
-        return Model(*problem.fitted_to(alpha, total, mean, S))
+    found: list[tuple[float, Model]] = []
 
-    if isinstance(problem.alpha, float):
-        return model(problem.alpha)
-    bounds = np.log(problem.alpha)
-    best = minimize_scalar(
-        lambda t: problem.judged(*model(float(np.exp(t))))[0], bounds=bounds, method="bounded", options={"xatol": LOG_ALPHA}
-    )
-    return model(float(np.exp(best.x)))
+    def value(log_alpha: float) -> float:
+        try:
+            model = Model(*problem.fitted_to(float(np.exp(log_alpha)), total, mean, S))
+        except DivergedError:  # so small that rounding makes the system singular
+            return np.inf
+        found.append((problem.judged(*model)[0], model))
+        return found[-1][0]
+
+    value(np.log(around))
+    low, high = around / FREELY, around * FREELY
+    if not isinstance(problem.alpha, float):
+        low, high = min(low, problem.alpha[0]), max(high, problem.alpha[1])
+    minimize_scalar(value, bounds=np.log([low, high]), method="bounded", options={"xatol": LOG_ALPHA})
+    return min(found, key=lambda it: it[0])[1]
 
 
 def _root_mean(model: Model, mean: Floats, S: Floats, share: float, less: float = 0.0) -> float:

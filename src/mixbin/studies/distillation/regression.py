@@ -41,7 +41,7 @@ def finite(number: float) -> float | None:
 class RidgeStudy(RowStudy):
     """What the study of a table in memory and that of a folder of Parquet files share: the ridge regression."""
 
-    error, digits = "rmse", ".4g"
+    error, digits = "rmse", ".6g"
     measured = "RMSE is the typical error of a prediction: lower is better."
     problem: RidgeDistillation
     fewest: Fewest | None = None
@@ -191,7 +191,7 @@ class RidgeStudy(RowStudy):
         kept, compared = np.flatnonzero(main.theta), self.compared_with
         # Its error is compared on the rows that the answer did not keep, although it was trained on these, too.
         numbers = self._numbers(compared.all_rows, kept) | {"rows": len(everything)}
-        numbers |= {"alpha": self.problem.alpha_of_all(self.options.seed), "ratio": 1.0}
+        numbers |= {"alpha": compared.alpha_of_all, "ratio": 1.0}
         full = Line("all rows", numbers, evaluations=1, seconds=round(time.perf_counter() - began, 3), message="cross-validated")
         return [full, *self._random_rows(len(kept))]
 
