@@ -24,6 +24,7 @@ from sklearn.linear_model import RidgeCV
 from sklearn.preprocessing import StandardScaler
 
 import mixbin as mb
+from mixbin.problems.distillation.references import References
 
 TOLERANCE, MEMORY = 0.01, "600MB"
 UCI = ("elevators", "skillcraft")
@@ -48,9 +49,12 @@ def in_memory(name: str, X: np.ndarray, y: np.ndarray) -> bool:
     began = time.process_time()
     model = mb.DistillationRegressor(budget="auto", tolerance=TOLERANCE, random_state=0).fit(X, y)
     seconds = time.process_time() - began
+    problem = mb.RidgeDistillation(X, y, budget=model.budget_, outer_alpha="cv", standardize=True)
+    drawn = [draw.ratio for draw in References(problem, 0).random([model.budget_])[0]]
     print(
         f"{name}: {model.budget_:,} of {len(y):,} rows, excess {100 * model.excess_:.3f} %, error on rows not kept "
-        f"{model.unkept_ratio_:.4f} times that of all rows, {seconds:.1f} s ({seconds / unit:.1f} times RidgeCV)"
+        f"{model.unkept_ratio_:.4f} times that of all rows (random rows {np.mean(drawn):.3f} ± {np.std(drawn):.3f}), "
+        f"{seconds:.1f} s ({seconds / unit:.1f} times RidgeCV)"
     )
     return kept(model.budget_path_, model.budget_, model.excess_)
 

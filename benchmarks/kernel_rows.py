@@ -3,8 +3,8 @@
     python benchmarks/kernel_rows.py --uci FOLDER [--tables elevators skillcraft] [--splits 1] [--share 0.1]
 
 The model is that of docs/how-few-rows.md: StandardScaler, Nystroem with 200 components and the default gamma, and
-DistillationRegressor(standardize=False) at a share of the rows. All other rows train RidgeCV on the same features. Errors are RMSE
-on the test rows of a split, divided by that of all rows; random rows are the mean of ten draws. The last line of a table is a
+DistillationRegressor(standardize=False) at a share of the rows. All other rows train RidgeCV on the same features. Errors are
+RMSE on the test rows of a split, divided by that of all rows; random rows are the mean of ten draws. The last line is that of a
 random forest of 100 trees, trained on the columns themselves of the same rows (random rows: three draws), and of rows that were
 chosen for a linear model.
 """

@@ -132,7 +132,8 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
 
     Notes
     -----
-    The rows are for a linear model: a random forest trained on them is worse than one trained on random rows.
+    The rows are for the linear model that chose them: a random forest trained on them can be worse than one on random rows.
+    Every row needs its target, so they do not say which rows to label.
 
     On the selected rows the model is scikit-learn's ``Ridge(alpha=m * alpha_)`` on ``X / scales_``, where m counts the candidate
     rows; its coefficients divided by ``scales_`` are ``coef_``.

@@ -61,10 +61,11 @@ def _curve(axes: "Axes", curve: BudgetCurve, share: Floats, look: Look, label: s
 
 
 def _band(axes: "Axes", curve: BudgetCurve, share: Floats, spread: Floats) -> None:
-    """Random rows: their mean, and one standard deviation to either side."""
+    """Random rows: their mean, and one standard deviation to either side; below, as the same factor, for a log axis."""
     rows = curve.rows.astype(np.float64)
-    shown = np.isfinite(share)
-    low, high = _percent(share - spread), _percent(share + spread)
+    shown = np.isfinite(share) & (share > 0)
+    low = np.divide(share**2, share + spread, out=np.zeros(len(share)), where=shown)
+    low, high = _percent(low), _percent(share + spread)
     axes.fill_between(rows[shown], low[shown], high[shown], color=BLUE.colour, alpha=0.18, linewidth=0)
     _curve(axes, curve, share, BLUE, "random rows, mean and spread")
 

@@ -28,14 +28,14 @@ def apart(ratio: float, spread: float | None = None) -> str:
 
 
 def percent_text(percent: float) -> str:
-    """A share in per cent, with two digits or none after the decimal point."""
-    text = f"{percent:.2g}" if percent < 100 else f"{percent:,.0f}"
+    """A share in per cent, with two digits, or without decimals."""
+    text = f"{percent:.2g}" if percent < 99.5 else f"{percent:,.0f}"
     return f"{text}\N{NO-BREAK SPACE}%"
 
 
 def above(share: float) -> str:
     """A proven share in per cent, rounded up: less would not be proven."""
-    return "0.001\N{NO-BREAK SPACE}%" if share <= 1e-5 else f"{100 * share * (1 + 5e-3):.2g}\N{NO-BREAK SPACE}%"
+    return "0.001\N{NO-BREAK SPACE}%" if share <= 1e-5 else percent_text(100 * share * (1 + 5e-3))
 
 
 def worse(ratio: float, than: float, by: float = LEVEL) -> bool:

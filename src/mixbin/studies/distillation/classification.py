@@ -206,8 +206,9 @@ class Classification(TableStudy[Part]):
             if k is not None
             else f"of {m:,} rows of {name} drop those whose label does harm"
         )
+        rest = "them" if k is not None else "the rest"
         return (
-            f"The task: {keep}, such that a logistic regression trained on the rest predicts column {facts['target']!r} "
+            f"The task: {keep}, such that a logistic regression trained on {rest} predicts column {facts['target']!r} "
             f"({len(facts['classes'])} classes) best on {facts['validation_rows']:,} validation rows{split_words(facts)[0]}."
         )
 

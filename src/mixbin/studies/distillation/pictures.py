@@ -48,9 +48,7 @@ def methods(drawings: Drawings, record: Record) -> list[Block]:
         if (value := line.numbers.get(name)) is not None and np.isfinite(value)
     ]
     label = f"{KINDS[kind]} on {rows_in_words(record)}"
-    caption = (
-        "Errors of the methods; the bar is the spread over draws of random rows." if any(it.spread for it in bars) else label
-    )
+    caption = "The methods side by side. The dotted line is all rows; a bar is the spread over draws of random rows."
     wide, narrow = plot.compared(bars, label), plot.compared(bars, label, NARROW)
     return [drawings.curves(wide, caption, narrow=narrow)]
 

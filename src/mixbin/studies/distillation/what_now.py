@@ -30,8 +30,8 @@ def sections(run: Run) -> list[Section]:
         blocks = [Prose(["Train on the rows, here with scikit-learn:"]), Code(_training(run, model))]
     points = [
         Point(
-            "The rows serve the model that chose them, a ridge regression on these columns. A random forest trained on rows that "
-            "were chosen for a ridge regression was worse than one on random rows in every comparison made; give it random rows.",
+            "The rows serve the model that chose them, a ridge regression on these columns. For another model, such as a random "
+            "forest, they can be worse than random rows; compare before you use them.",
             "For this model",
         ),
         Point("Every row needed its target to be judged, so this does not say which rows to label.", "Not for labelling"),
