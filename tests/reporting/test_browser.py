@@ -150,7 +150,9 @@ def at(browser, figure, x, y):
 
 def tip(browser, figure):
     """What is told beside the pointer; nothing where that is hidden."""
-    return browser.run(f"((it) => it.hidden ? '' : it.innerText)(document.querySelectorAll('.drawing .tip')[{figure}])")
+    return browser.run(
+        f"((it) => it.hidden ? '' : it.innerText)(document.querySelectorAll('.drawing')[{figure}].querySelector('.tip'))"
+    )
 
 
 def panels(browser, figure):
