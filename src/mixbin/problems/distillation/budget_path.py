@@ -96,6 +96,11 @@ class BudgetPath:
         return [self.found[k] for k in sorted(self.found)]
 
     @property
+    def sampled(self) -> int | None:
+        """Among how many rows, drawn at random, rows were searched; None if among all."""
+        return None if self._sample is None else len(self._sample[0])
+
+    @property
     def evaluations(self) -> int:
         """What all searches cost."""
         return sum(step.evaluations for step in self.found.values())

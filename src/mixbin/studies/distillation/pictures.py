@@ -76,6 +76,8 @@ def path(facts: Mapping[str, Any]) -> list[Block]:
         "bisected; each search began at the rows of a neighbouring budget. The excess is the distance from the best linear "
         f"model, by the objective that judges. All searches together cost {curve.n_evaluations:,} evaluations."
     )
+    if facts.get("searched_among") is not None:
+        said += f" Rows were searched among {facts['searched_among']:,} of all rows, drawn at random; all rows judged."
     random = zip(curve.random_excess.tolist(), curve.random_excess_spread.tolist(), strict=True)
     drawn = [Cell(f"{100 * mean:.3g} %", f"± {100 * spread:.2g} %") for mean, spread in random]
     ours = zip(curve.rows.tolist(), curve.excess.tolist(), curve.ratio.tolist(), strict=True)

@@ -169,6 +169,7 @@ class RidgeStudy(RowStudy):
             "excess": finite(found.excess),
             "unkept_ratio": finite(found.unkept_ratio),
             "doubts": doubts,
+            "searched_among": None if self.fewest is None else self.fewest.path.sampled,
             "curve": self._curve(rows, found).to_json(),
             "where": self._where(rows),
         }
