@@ -245,8 +245,7 @@ class RidgeDistillation:
     def fitted_to_all(self, seed: int = 0) -> tuple[Floats, Floats]:
         """The same for a ridge regression on all candidate rows, whose strength cross-validation on them chooses."""
         m = self._rows.n_rows
-        fit = self._closed_form(self.alpha_of_all(seed), float(m), m, *self._rows.moments(np.ones(m), float(m)))
-        return fit.K, fit.mean
+        return self.fitted_to(self.alpha_of_all(seed), float(m), *self._rows.moments(np.ones(m), float(m)))
 
     def alpha_of_all(self, seed: int = 0) -> float:
         """The strength that cross-validation on all candidate rows chooses for a ridge regression on them."""
@@ -278,12 +277,8 @@ class RidgeDistillation:
         other._val_mean, more = self._val_mean - other._rows.centre, self._rows.n_rows / len(rows)
         other.theta_set = Budget(len(rows), min(self.theta_set.k, len(rows)))
         other._moments = other._last = None
-        if self.default_alpha:
-            other._set_alpha(other._default_range())
-        elif isinstance(self.alpha, float):
-            other._set_alpha(self.alpha * more)
-        else:
-            other._set_alpha((self.alpha[0] * more, self.alpha[1] * more))
+        scaled = self.alpha * more if isinstance(self.alpha, float) else (self.alpha[0] * more, self.alpha[1] * more)
+        other._set_alpha(other._default_range() if self.default_alpha else scaled)
         return other
 
     def _set_alpha(self, alpha: float | tuple[float, float]) -> None:
