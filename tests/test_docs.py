@@ -18,6 +18,19 @@ def example(name):
 
 
 @pytest.mark.slow
+def test_how_few_rows():
+    first, kernel = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "how-few-rows.md").read_text(), flags=re.S)
+    names = {}
+    exec(first, names)
+    model, curve = names["model"], names["curve"]
+    assert model.excess_ <= 0.01
+    assert min(model.budget_path_) < model.budget_ < 60
+    assert np.all(curve.excess < curve.random_excess)
+    exec(kernel, names)
+    assert names["rows"].sum() == 200
+
+
+@pytest.mark.slow
 def test_your_own_model(capsys):
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "your-own-model.md").read_text(), flags=re.S)
     assert len(code.splitlines()) < 40

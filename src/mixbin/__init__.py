@@ -54,6 +54,8 @@ _HOME = {
     "bilevel": "mixbin.problems.bilevel",
     "ParquetFolder": "mixbin.data.parquet",
     "local_workers": "mixbin.data.workers",
+    "BudgetCurve": "mixbin.problems.distillation.budget_curve",
+    "budget_curve": "mixbin.estimators",
     "DistillationClassifier": "mixbin.estimators",
     "DistillationRegressor": "mixbin.estimators",
     "FeatureSelector": "mixbin.estimators",
@@ -116,6 +118,7 @@ if TYPE_CHECKING:
         GroupCurve,
         GroupStructureRegressor,
         LabelCleaner,
+        budget_curve,
         suggest_n_groups,
     )
     from mixbin.gradient_check import GradientCheck, check_gradient
@@ -133,6 +136,7 @@ if TYPE_CHECKING:
         prove_best_subset,
     )
     from mixbin.problems.bilevel import FirstOrder, FixedPoint, Implicit, Minimise, OwnSolver, Unrolled, bilevel
+    from mixbin.problems.distillation.budget_curve import BudgetCurve
     from mixbin.progress import Event, ProgressDisplay
     from mixbin.reproduction.paper import paper_problem, paper_settings
     from mixbin.result import Result, Status, Trace

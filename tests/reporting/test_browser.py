@@ -150,44 +150,50 @@ def at(browser, figure, x, y):
 
 def tip(browser, figure):
     """What is told beside the pointer; nothing where that is hidden."""
-    return browser.run(f"((it) => it.hidden ? '' : it.innerText)(document.querySelectorAll('.drawing .tip')[{figure}])")
+    return browser.run(
+        f"((it) => it.hidden ? '' : it.innerText)(document.querySelectorAll('.drawing')[{figure}].querySelector('.tip'))"
+    )
 
 
 def panels(browser, figure):
     return browser.run(f"JSON.parse(document.querySelectorAll('.drawing')[{figure}].querySelector('script').textContent)")
 
 
+SELECTION, NARROW_PATH, WIDE_PATH = 4, 6, 7
+"""Which figure of the page of a distillation is which: after the curve and the methods, both narrow and wide."""
+
+
 def test_pointing_at_the_path_tells_its_numbers(browser, runs):
     curves = trace_curves(mb.Result.load(runs / "rows/result.npz"))
-    for width in (360, 1280):
+    for width, place in ((360, NARROW_PATH), (1280, WIDE_PATH)):
         browser.open(runs / "rows/report.html", width=width)
-        panel = panels(browser, 1)[0]
+        panel = panels(browser, place)[0]
         left, top, right, bottom = panel["box"]
         low, high = panel["x"]["range"]
         i = curves.G.size // 2
         x = left + (curves.evaluations[i] - low) / (high - low) * (right - left)
-        told = at(browser, 1, x, (top + bottom) / 2)
+        told = at(browser, place, x, (top + bottom) / 2)
         near = np.flatnonzero(curves.evaluations == curves.evaluations[i])
         assert f"evaluations of G: {curves.evaluations[i]:,.0f}" in told
         assert any(f"{curves.phase[j]}: {float(f'{curves.G[j]:.6g}'):,}" in told for j in near), told
         assert len(told.splitlines()) == 1 + near.size
         # Outside of all panels nothing is told.
-        assert at(browser, 1, 1, 1) == ""
-    browser.run("document.querySelectorAll('.canvas')[1].focus()")
+        assert at(browser, place, 1, 1) == ""
+    browser.run(f"document.querySelectorAll('.canvas')[{WIDE_PATH}].focus()")
     browser.press("ArrowRight")
-    first = tip(browser, 1)
+    first = tip(browser, WIDE_PATH)
     browser.press("ArrowRight")
-    assert "" != first != tip(browser, 1) != ""
+    assert "" != first != tip(browser, WIDE_PATH) != ""
     browser.press("Escape")
-    assert tip(browser, 1) == ""
+    assert tip(browser, WIDE_PATH) == ""
     quiet(browser)
 
 
 def test_pointing_at_other_figures(browser, runs):
     browser.open(runs / "rows/report.html")
-    panel = panels(browser, 0)[0]
+    panel = panels(browser, SELECTION)[0]
     left, top, right, bottom = panel["box"]
-    told = at(browser, 0, (left + right) / 2, (top + bottom) / 2)
+    told = at(browser, SELECTION, (left + right) / 2, (top + bottom) / 2)
     assert any(f"{TARGET}: {name}" in told for name in panel["names"])
     assert "all 80 rows: " in told
     assert "the 30 selected: " in told

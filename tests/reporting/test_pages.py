@@ -91,7 +91,10 @@ def test_what_a_distillation_says(runs, pages):
     summary = json.loads((runs / "rows/methods.json").read_text())
     page, line = pages["rows"], summary["methods"][-1]
     assert "The method penalize keeps 30 of 80 rows (37.5\N{NO-BREAK SPACE}%)" in page.text
-    assert f"a test RMSE of {line['test_rmse']:.4g} (all 80 rows: {summary['methods'][0]['test_rmse']:.4g})" in page.text
+    references = [f"{it['method']}: {it['test_rmse']:.4g}" for it in summary["methods"][:2]]
+    assert f"an RMSE on test rows of {line['test_rmse']:.4g} ({', '.join(references)})" in page.text
+    assert summary["verdict"] in page.text
+    assert page.text.index(summary["verdict"]) < page.text.index("What was asked")
     assert f"Keep 30 of 80 rows of {FILE}" in page.text
     for heading in ("What was asked", "The methods side by side", "How good is the answer?", "Make it again"):
         assert heading in page.text

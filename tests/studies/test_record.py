@@ -103,3 +103,19 @@ def test_a_run_of_a_kind_that_is_not_known_is_refused_by_name(run):
     got = CliRunner().invoke(app, ["report", str(out)])
     assert got.exit_code == 2
     assert "is of the kind 'horoscopes', which is none of regression, parquet, classification, groups" in got.stderr
+
+
+def test_a_run_without_references_and_a_verdict_opens(run):
+    """As runs were before every comparison had random rows."""
+    _, out = run
+    record = json.loads((out / "methods.json").read_text())
+    for name in ("verdict", "red", "curve", "where", "tolerance"):
+        del record[name]
+    record["methods"] = [line for line in record["methods"] if line["method"] != "random rows"]
+    for line in record["methods"]:
+        del line["unkept_rmse"], line["ratio"]
+    (out / "methods.json").write_text(json.dumps(record))
+    (out / "report.html").unlink()
+    got = CliRunner().invoke(app, ["report", str(out)])
+    assert got.exit_code == 0, got.stderr
+    assert "The method penalize keeps 5 of 30 rows" in (out / "report.html").read_text()

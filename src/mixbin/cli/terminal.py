@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mixbin.reporting.record import Record
+from mixbin.reporting.record import Line, Record
 from mixbin.reporting.runs import shown
 from mixbin.result import Status
 from mixbin.studies.study import StudyBase, Table
@@ -48,7 +48,7 @@ def show_record(record: Record, study: type[StudyBase[Any]], out: object, before
     rows = [
         [
             line.method,
-            *(column.text(line.numbers.get(name), "no rows") for name, column in columns.items()),
+            *("\n".join(filter(None, column.cell(name, line.numbers, _missing(line)))) for name, column in columns.items()),
             *([(line.status or "reference").lower(), f"{line.evaluations:,}"] if record.n_methods else []),
             f"{line.seconds:.2f}",
         ]
@@ -72,3 +72,12 @@ def show_record(record: Record, study: type[StudyBase[Any]], out: object, before
     width = max(map(len, files)) + 1
     for name, what in files.items():
         console.print(f"  {name:<{width}} {what}")
+    if record.verdict:
+        console.print("\n" + record.verdict)
+    for line in record.red:
+        console.print(line, style="bold red")
+
+
+def _missing(line: Line) -> str:
+    """What stands for a number that could not be measured."""
+    return "no rows" if line.numbers.get("rows") == 0 else "-"

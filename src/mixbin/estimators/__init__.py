@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from mixbin.estimators.distillation import DistillationRegressor
     from mixbin.estimators.features import FeatureSelector
     from mixbin.estimators.groups import GroupStructureRegressor
+    from mixbin.estimators.how_few_rows import budget_curve
     from mixbin.estimators.labels.cleaner import LabelCleaner
     from mixbin.estimators.n_groups import GroupCurve, suggest_n_groups
 
@@ -19,6 +20,7 @@ __all__ = [
     "GroupCurve",
     "GroupStructureRegressor",
     "LabelCleaner",
+    "budget_curve",
     "suggest_n_groups",
 ]
 
@@ -31,6 +33,7 @@ __getattr__, __dir__ = lazily(
         "GroupCurve": "mixbin.estimators.n_groups",
         "GroupStructureRegressor": "mixbin.estimators.groups",
         "LabelCleaner": "mixbin.estimators.labels.cleaner",
+        "budget_curve": "mixbin.estimators.how_few_rows",
         "suggest_n_groups": "mixbin.estimators.n_groups",
     },
 )

@@ -29,9 +29,13 @@ from mixbin.estimators._common import (
     validated,
 )
 from mixbin.problems import RidgeDistillation
+from mixbin.problems.distillation.budget_path import BudgetPath, not_met
 from mixbin.problems.distillation.trust import in_standard_units, search_settings, trust
+from mixbin.progress import ProgressDisplay
 
 JUDGES = ("auto", "full", "validation")
+AUTO = "auto"
+"""The budget that means: as few rows as the tolerance allows."""
 
 
 class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -43,8 +47,10 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
 
     Parameters
     ----------
-    budget : int or float, default=0.1
-        How many rows to keep: a count, or a fraction in (0, 1] of the candidate rows, rounded half up.
+    budget : int, float or "auto", default=0.1
+        How many rows to keep: a count, or a fraction in (0, 1] of the candidate rows, rounded half up. "auto" looks for the
+        smallest budget whose ``excess_`` is at most ``tolerance``, by doubling and bisection; each budget is searched from the
+        rows of its neighbours.
     alpha : float, pair of floats or None, default=None
         The strength of the ridge penalty. A number fixes it; a pair (low, high) is a range in which it is optimised together
         with the rows; None is a wide range. With ``standardize`` it is in standardised units.
@@ -74,9 +80,15 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
     gap_tol : float, default=1e-3
         The search for better rows ends once it is proven that no choice is better by this share of the objective. 0 asks for the
         exchange-by-exchange certificate: the search ends when no exchange of two rows lowers the objective, which takes longer.
+    tolerance : float, default=0.01
+        The largest ``excess_`` that ``budget="auto"`` accepts.
 
     Attributes
     ----------
+    budget_ : int
+        How many rows were kept, given or found.
+    budget_path_ : dict of int to float
+        With ``budget="auto"``, every budget that was searched, and its excess.
     support_ : bool array of shape (n_samples,)
         Which rows of X the model was trained on; False for rows split off for validation.
     weights_ : float array of shape (n_samples,)
@@ -108,17 +120,20 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
     UserWarning
         If there are fewer than 5 validation rows per feature, or ``unkept_ratio_`` is above 1.2.
     ConvergenceWarning
-        If alpha ends at a bound of its range.
+        If alpha ends at a bound of its range, or ``budget="auto"`` finds no budget that meets the tolerance; the budget with the
+        least excess is used then.
 
     See Also
     --------
+    mixbin.budget_curve : What each number of rows costs.
     mixbin.RidgeDistillation : The problem that is solved.
     mixbin.relax_and_penalize : The method, with all its settings.
     mixbin.ParquetFolder : Tables that do not fit in memory.
 
     Notes
     -----
-    The rows are for a linear model: a random forest trained on them is worse than one trained on random rows.
+    The rows are for the linear model that chose them: a random forest trained on them can be worse than one on random rows.
+    Every row needs its target, so they do not say which rows to label.
 
     On the selected rows the model is scikit-learn's ``Ridge(alpha=m * alpha_)`` on ``X / scales_``, where m counts the candidate
     rows; its coefficients divided by ``scales_`` are ``coef_``.
@@ -152,7 +167,7 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
 
     def __init__(
         self,
-        budget: int | float = 0.1,
+        budget: int | float | str = 0.1,
         alpha: float | tuple[float, float] | None = None,
         method: str = "penalize",
         validation_fraction: float = 0.2,
@@ -165,6 +180,7 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         outer_alpha: float | str = "cv",
         outer_coef: ArrayLike | None = None,
         gap_tol: float = 1e-3,
+        tolerance: float = 0.01,
     ) -> None:
         self.budget = budget
         self.alpha = alpha
@@ -178,6 +194,7 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         self.outer_alpha = outer_alpha
         self.outer_coef = outer_coef
         self.gap_tol = gap_tol
+        self.tolerance = tolerance
 
     def fit(self, X: ArrayLike, y: ArrayLike, X_val: ArrayLike | None = None, y_val: ArrayLike | None = None) -> Self:
         """Choose the rows and train on them.
@@ -197,24 +214,39 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         -------
         self : DistillationRegressor
         """
+        rng = generator(self.random_state)
+        candidates, n_rows, problem = self._built(X, y, X_val, y_val, rng)
+        self._choose(problem, candidates, n_rows, rng)
+        return self
+
+    def _built(self, X: Any, y: Any, X_val: Any, y_val: Any, rng: np.random.RandomState) -> Candidates:
+        """The numbers of the candidate rows, how many rows X has, and the problem, after all checks."""
         check_settings(self)
         check.choice("judge", self.judge, JUDGES)
-        rng = generator(self.random_state)
+        self._check_budget()
         check_both(X_val, y_val)
         if self.judge == "full" and X_val is not None:
             raise InvalidInput(
                 'judge="full" has no use for X_val and y_val: all rows of X judge; drop them, or pass judge="validation"'
             )
         build = self._on_dask if is_dask(X) or is_dask(y) else self._in_memory
-        candidates, n_rows, problem = build(X, y, X_val, y_val, rng)
-        self._choose(problem, candidates, n_rows, rng)
-        return self
+        return build(X, y, X_val, y_val, rng)
+
+    def problem_of(self, X: Any, y: Any, X_val: Any, y_val: Any, rng: np.random.RandomState) -> tuple[RidgeDistillation, int]:
+        """The problem that ``fit`` would solve, and the seed of its folds and searches."""
+        problem: RidgeDistillation = self._built(X, y, X_val, y_val, rng)[2]
+        return problem, self._cv_seed(rng)
 
     def _choose(self, problem: RidgeDistillation, candidates: Any, n_rows: int, rng: np.random.RandomState) -> None:
         """Choose the rows, set the attributes, and warn about an answer that may not hold."""
         seed = self._cv_seed(rng)
-        searched = in_standard_units(problem)
-        settings = search_settings(searched, seed, self.gap_tol)
+        if self.budget == AUTO:
+            searched, settings = self._found(problem, seed)
+            problem = problem.with_budget(searched.theta_set.k)
+        else:
+            searched = in_standard_units(problem)
+            settings = search_settings(searched, seed, self.gap_tol)
+        self.budget_ = problem.theta_set.k
         model = choose_rows(self, searched, candidates, n_rows, rng, **settings)
         theta, lam, value = self.result_.theta.astype(np.float64), self.result_.lam, self.result_.value
         if searched is not problem:
@@ -228,6 +260,32 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         if found.at_bound is not None:
             warnings.warn(found.at_bound, ConvergenceWarning, stacklevel=3)
 
+    def _check_budget(self) -> None:
+        """What ``budget="auto"`` asks of the other settings."""
+        remedy = "0.01 accepts rows that are one per cent worse than all rows by the objective that judges"
+        check.real("tolerance", self.tolerance, low=0, open_low=True, remedy=remedy)
+        if isinstance(self.budget, str) and self.budget != AUTO:
+            raise check.fail("budget", self.budget, 'a number of rows or "auto"', "pass a count, a fraction such as 0.1, or auto")
+        if self.budget == AUTO and self.method != "penalize":
+            raise InvalidInput(
+                f'budget="auto" needs method="penalize", got {self.method!r}; give it the budget that penalize finds'
+            )
+
+    def _found(self, problem: RidgeDistillation, seed: int) -> tuple[RidgeDistillation, dict[str, Any]]:
+        """The problem with the smallest budget found, and settings of the method that begin at the rows found for it."""
+
+        def display(k: int) -> list[ProgressDisplay]:
+            return [ProgressDisplay(f"{k:,} rows")] if self.verbose else []
+
+        gap_tol = check.real("gap_tol", self.gap_tol, low=0, remedy="0.001 ends a search at a proven gap of 0.1 per cent")
+        path = BudgetPath(problem, seed, min(gap_tol, self.tolerance / (1 + self.tolerance)), self.max_evaluations, display)
+        step = path.smallest(self.tolerance)
+        if step is None:
+            step = min(path.steps, key=lambda it: it.excess)
+            warnings.warn(not_met(step, self.tolerance), ConvergenceWarning, stacklevel=4)
+        self.budget_path_ = {it.budget: it.excess for it in path.steps}
+        return path.start(step)
+
     def _judged_by_all(self, X_val: Any) -> bool:
         return self.judge == "full" or (self.judge == "auto" and X_val is None)
 
@@ -238,7 +296,7 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
     def _settings(self, rng: np.random.RandomState) -> dict[str, Any]:
         """The settings of the problem."""
         return {
-            "budget": self.budget,
+            "budget": 1 if self.budget == AUTO else self.budget,
             "alpha": self.alpha,
             "outer_alpha": self.outer_alpha,
             "outer_coef": self.outer_coef,

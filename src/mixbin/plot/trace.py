@@ -125,20 +125,28 @@ def _first_used(epsilon: Floats, penalised: NDArray[np.bool_]) -> NDArray[np.int
     return np.asarray(rows[thin(epsilon[rows])])
 
 
-def trace(result: Result | Trace, start: int | None = None) -> "Figure":
-    """Draw G with its phases, the distance to binary points and eps along a run; see ``trace_curves``."""
+def trace(result: Result | Trace, start: int | None = None, *, across: bool = False) -> "Figure":
+    """Draw G with its phases, the distance to binary points and eps along a run; see ``trace_curves``.
+
+    The panels stand below each other or, with ``across``, side by side.
+    """
     curves = trace_curves(result, start)
     panels = [_value_panel]
     panels += [_distance_panel] if curves.distance.size else []
     panels += [_epsilon_panel] if curves.epsilon.size else []
-    figure = new_figure(6.5, 0.9 + 1.7 * len(panels))
-    all_axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+    if across:
+        figure = new_figure(3.2 * len(panels), 2.9)
+        all_axes = figure.subplots(1, len(panels), sharex=True, squeeze=False)[0]
+    else:
+        figure = new_figure(6.5, 0.9 + 1.7 * len(panels))
+        all_axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for axes, panel in zip(all_axes, panels, strict=True):
         panel(axes, curves)
     for axes in all_axes:
         for change in _changes(curves):
             axes.axvline(change, color=GREY.colour, linewidth=0.6, alpha=0.6, zorder=0)
-    all_axes[-1].set_xlabel("evaluations of G")
+    for axes in all_axes if across else all_axes[-1:]:
+        axes.set_xlabel("evaluations of G")
     figure.align_ylabels()
     handles, labels = all_axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=SMALL_FONT, frameon=False, handlelength=3)

@@ -87,6 +87,14 @@ class Shell:
 
 
 @dataclass(frozen=True)
+class Code:
+    """Some lines of Python to copy."""
+
+    kind: ClassVar[str] = "code"
+    text: str
+
+
+@dataclass(frozen=True)
 class Drawing:
     """A figure as SVG, and the numbers that the page shows when the reader points at its curves or cells."""
 
@@ -96,6 +104,16 @@ class Drawing:
     caption: Text
     width: float
     """The width of the drawing in points."""
+    narrow: "Drawing | None" = None
+    """What narrow screens show instead."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Drawings side by side, or below each other on a narrow screen."""
+
+    kind: ClassVar[str] = "figures"
+    drawings: Sequence[Drawing]
 
 
 @dataclass(frozen=True)
@@ -144,7 +162,7 @@ class Picture:
     below: str = ""
 
 
-Block = Prose | Points | Grid | Facts | Shell | Drawing | Listing | Heat | Pictures
+Block = Prose | Points | Grid | Facts | Shell | Code | Drawing | Figures | Listing | Heat | Pictures
 
 
 @dataclass(frozen=True)
@@ -167,6 +185,10 @@ class Page:
     """A function, so that the figures are drawn only when the page is written; an index of runs needs none of them."""
     tiles: Mapping[str, Text] = field(default_factory=dict)
     """The few most important numbers, by their names."""
+    red: Sequence[str] = ()
+    """What speaks against the answer so strongly that nobody should miss it."""
+    more: Text = ""
+    """A further sentence, below the answer in smaller letters."""
 
 
 def isolated(name: str) -> Markup:

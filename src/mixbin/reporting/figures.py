@@ -5,6 +5,7 @@ A figure is an <svg> element with the colours of the page and ids of its own.
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 NARROW = 4.9
 """A figure of this width in inches fits the screen of a phone without scaling."""
+WIDE = 9.6
+"""A figure of this width fills a page on a wide screen."""
 SVG, LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
 THEME = {
     "#000000": "var(--ink)",
@@ -55,10 +58,12 @@ class Drawings:
         figure = plot.trace(result)
         figure.set_size_inches(NARROW, figure.get_size_inches()[1])
         caption = (
-            "The path of the search. Above: G, the validation loss; the colours are its stages. Then how far the point was from "
-            "a yes-or-no one, and eps: the smaller, the stronger the penalty on fractions."
+            "The path of the search. First G, which the search lowers; the colours are its stages. Then how far the point was "
+            "from a yes-or-no one, and eps: the smaller, the stronger the penalty on fractions."
         )
-        return self._drawing(figure, caption, curve_panels)
+        wide = plot.trace(result, across=True)
+        wide.set_size_inches(WIDE, 2.9)
+        return self.curves(wide, caption, narrow=figure)
 
     def selection(self, data: Mapping[str, Any]) -> Drawing:
         """A figure of how the target is distributed over all rows and over the selected rows."""
@@ -103,9 +108,10 @@ class Drawings:
 
         return self._drawing(plot.draw(*maps), caption, panels)
 
-    def curves(self, figure: "Figure", caption: Text) -> Drawing:
-        """Any other figure that consists of curves."""
-        return self._drawing(figure, caption, curve_panels)
+    def curves(self, figure: "Figure", caption: Text, narrow: "Figure | None" = None) -> Drawing:
+        """Any other figure that consists of curves; ``narrow`` is drawn for narrow screens."""
+        drawing = self._drawing(figure, caption, curve_panels)
+        return drawing if narrow is None else replace(drawing, narrow=self._drawing(narrow, caption, curve_panels))
 
     def _drawing(self, figure: "Figure", caption: Text, panels: Any) -> Drawing:
         self.made += 1

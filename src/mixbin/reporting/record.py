@@ -53,6 +53,10 @@ class Record:
     """The task in a sentence."""
     about: Mapping[str, Any]
     """Where the run came from: command, versions, machine, time."""
+    verdict: str = ""
+    """What the answer is worth, in a sentence or two; empty for studies that compare with nothing, and in earlier records."""
+    red: tuple[str, ...] = ()
+    """Where the answer is worse than something simpler, a sentence each."""
 
     @property
     def main(self) -> Line:
@@ -80,13 +84,15 @@ class Record:
             "identity": dict(self.identity),
             "asked": self.asked,
             "about": dict(self.about),
+            "verdict": self.verdict,
+            "red": list(self.red),
         }
 
     @classmethod
     def from_json(cls, entries: Mapping[str, Any]) -> "Record":
         """The inverse of ``to_json``. It also reads files of earlier versions, whose records did not name their kind."""
         known = {name: entries.get(name, {}) for name in ("files", "identity", "about")}
-        named = ("kind", "method", "methods", "certificate", "asked", *known)
+        named = ("kind", "method", "methods", "certificate", "asked", "verdict", "red", *known)
         lines = tuple(Line.from_json(line) for line in entries["methods"])
         if not lines or not all(isinstance(value, Mapping) for value in known.values()):
             raise ValueError("it has no methods, or something without names where names belong")
@@ -96,6 +102,8 @@ class Record:
             lines=lines,
             certificate=entries["certificate"],
             asked=str(entries.get("asked", "")),
+            verdict=str(entries.get("verdict", "")),
+            red=tuple(map(str, entries.get("red", ()))),
             **known,
         )
 

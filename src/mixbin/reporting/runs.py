@@ -55,6 +55,10 @@ class Run:
             raise InvalidInput(f"{self.folder / name} is not what mixbin wrote there ({error}); run the command again") from None
 
 
+SPREAD = "_spread"
+"""The ending of the name of a standard deviation; before it stands the name of the mean."""
+
+
 class Column(NamedTuple):
     """How a column of numbers in the comparison is shown to people."""
 
@@ -69,6 +73,11 @@ class Column(NamedTuple):
     def text(self, value: Any, missing: str) -> str:
         """A value of this column as text, or ``missing`` if it is None."""
         return missing if value is None else format(value, self.form)
+
+    def cell(self, name: str, numbers: Mapping[str, Any], missing: str) -> tuple[str, str]:
+        """The number of this name as text and, if it is a mean over several draws, their spread: "± 0.012"."""
+        spread = numbers.get(f"{name}{SPREAD}")
+        return self.text(numbers.get(name), missing), "" if spread is None else f"± {spread:.2g}"
 
 
 def shown(columns: Mapping[str, Column], record: Record) -> dict[str, Column]:
@@ -102,6 +111,12 @@ class PageParts(NamedTuple):
     """Sections after the certificate."""
     evaluations: str = "evaluations"
     """The head of the column of evaluations."""
+    beside: Callable[[Drawings], Sequence[Block]] = lambda _: ()
+    """Blocks above the comparison of the methods, such as a picture of it."""
+    last: Sections = lambda _: ()
+    """Sections after the path of the search."""
+    searched: Callable[[Drawings], Sequence[Block]] | None = None
+    """What tells how the search went, if the trace of the last run does not."""
 
 
 def split_settings(facts: Mapping[str, Any]) -> dict[str, Text]:
@@ -123,14 +138,27 @@ def page(run: Run, parts: PageParts, columns: Mapping[str, Column], explained: S
         return [
             Section("What was asked", [Prose([isolating(asked, *parts.names)])]),
             *parts.first(drawings),
-            Section("The methods side by side", [_methods(run.record, columns, parts.evaluations), Prose([how], muted=True)]),
+            Section(
+                "The methods side by side",
+                [*parts.beside(drawings), _methods(run.record, columns, parts.evaluations), Prose([how], muted=True)],
+            ),
             Section("How good is the answer?", [Points(evidence(run.result.certificate, run.result.status, parts.question))]),
             *parts.details(drawings),
-            Section("How the search went", [drawings.path(run.result)]),
+            Section("How the search went", parts.searched(drawings) if parts.searched else [drawings.path(run.result)]),
+            *parts.last(drawings),
             origin_section(run.record, parts.settings),
         ]
 
-    return Page(title=parts.title, subtitle=parts.answer, kind=parts.label, sections=sections, tiles=dict(parts.tiles))
+    verdict = run.record.verdict
+    return Page(
+        title=parts.title,
+        subtitle=verdict or parts.answer,
+        kind=parts.label,
+        sections=sections,
+        tiles=dict(parts.tiles),
+        red=run.record.red,
+        more=parts.answer if verdict else "",
+    )
 
 
 def _methods(record: Record, columns: Mapping[str, Column], evaluations: str) -> Grid:
@@ -140,7 +168,7 @@ def _methods(record: Record, columns: Mapping[str, Column], evaluations: str) ->
     rows = [
         [
             Cell(line.method),
-            *(Cell(column.text(line.numbers.get(name), "none")) for name, column in kept.items()),
+            *(Cell(*column.cell(name, line.numbers, "none")) for name, column in kept.items()),
             Cell(f"{line.evaluations:,d}"),
             Cell(f"{line.seconds:.2f}"),
             Cell("for comparison" if line.status is None else STATUSES[Status(line.status)]),

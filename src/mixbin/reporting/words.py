@@ -17,9 +17,13 @@ class Question(NamedTuple):
     setting: str
     """The name of the continuous setting, which stays fixed while a change is tried."""
     loss: str = "validation loss"
+    judge: str = "the validation data"
+    """What the loss is computed on."""
 
 
 ROWS = Question("selection", "exchange of a kept row for one that was left out", "exchanges of two rows", "alpha")
+ROWS_BY_ALL = ROWS._replace(loss="penalised loss on all rows", judge="all rows")
+"""Where all rows judge, and no validation rows."""
 LABELS = Question("selection", "row kept instead of dropped or dropped instead of kept", "changes of one row", "alpha")
 """For questions without a budget, such as which labels to trust."""
 GROUPS = Question("grouping", "move of a feature to another group", "moves of a feature", "lam")
@@ -131,6 +135,6 @@ def _limits(it: Certificate, question: Question) -> Point:
         "compared. "
     )
     text = ("" if it.gap == 0 else proof) + (
-        "It is about the validation data, on which the answer was chosen: how it does on new data, only test data tell."
+        f"It is about {question.judge}, on which the answer was chosen: how it does on new data, only test data tell."
     )
     return Point(text, "What this does not say", "")

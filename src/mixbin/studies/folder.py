@@ -35,6 +35,11 @@ class RunFolder:
         """Where an unfinished run is kept."""
         return self.path / "checkpoint"
 
+    @property
+    def settled(self) -> Path:
+        """What was found out before the methods ran."""
+        return self.checkpoint / "settled.json"
+
     def enter(self, identity: Mapping[str, Any], resume: bool) -> Record | None:
         """Begin a run here or go on with one. Returns the record if the run has already finished.
 
@@ -75,7 +80,7 @@ class RunFolder:
             return
         for name in (f"{method}{kind}" for method in Method for kind in ("", ".npz", ".json")):
             (self.checkpoint / name).unlink(missing_ok=True)
-        for pattern in (".*.part", "*.lock", "identity.json"):
+        for pattern in (".*.part", "*.lock", "identity.json", self.settled.name):
             for file in self.checkpoint.glob(pattern):
                 file.unlink(missing_ok=True)
         if not any(self.checkpoint.iterdir()):

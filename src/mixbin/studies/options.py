@@ -115,3 +115,16 @@ def parse_budget(text: str) -> int | float:
     if not (math.isfinite(value) and 0 < value <= 1):
         raise InvalidInput(f"--budget must be above 0 and at most {'100%' if percent else 'all rows'}, got {text!r}; {remedy}")
     return value
+
+
+def parse_tolerance(text: str) -> float:
+    """A tolerance as typed: "1%" and "0.01" are the same share."""
+    remedy = "write a percentage such as 1% or a share such as 0.01"
+    number = text.strip().removesuffix("%")
+    try:
+        value = float(number) / (100 if number != text.strip() else 1)
+    except ValueError:
+        raise InvalidInput(f"--tolerance must be a share, got {text!r}; {remedy}") from None
+    if not (math.isfinite(value) and value > 0):
+        raise InvalidInput(f"--tolerance must be above 0, got {text!r}; {remedy}")
+    return value

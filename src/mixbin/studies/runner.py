@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 from mixbin._origin import origin
@@ -15,7 +16,7 @@ from mixbin.reporting.record import Line, Record
 from mixbin.result import Result, Status
 from mixbin.studies.folder import RunFolder
 from mixbin.studies.options import Method
-from mixbin.studies.study import FitStudy, Study, StudyBase
+from mixbin.studies.study import FitStudy, Spent, Study, StudyBase
 
 BASELINES: dict[str, Literal["simple", "top-k"] | None] = {"relax": None, "simple": "simple", "top-k": "top-k"}
 """The methods that relax and round, with how each of them rounds."""
@@ -29,6 +30,8 @@ class MethodRun(NamedTuple):
     method: str
     result: Result
     seconds: float
+    evaluations: int
+    """Those of the result, and of what was found out before."""
 
 
 class Finished(NamedTuple):
@@ -64,6 +67,9 @@ def run(study: StudyBase[Any], command: str) -> Finished:
         asked=study.sentence(facts),
         about=origin(command, sum(line.seconds for line in lines)),
     )
+    verdict = study.verdict(record)
+    if verdict is not None:
+        record = replace(record, verdict=verdict.sentence, red=verdict.red)
     folder.finish(record, result, texts())
     return Finished(record, runs, False)
 
@@ -85,8 +91,9 @@ def _fitted(study: FitStudy[Any]) -> _Found:
 
 
 def _solved(study: Any, folder: RunFolder) -> _Found:
-    runs = _run_methods(study, folder)
-    method, main, _ = runs[-1]
+    spent = study.settle(folder.settled)
+    runs = _run_methods(study, folder, spent)
+    method, main = runs[-1][:2]
     study.reject(method, main)
     lines = [*study.references(main), *(_line(study, it) for it in runs)]
     return _Found(runs, lines, study.facts(main), main, lambda: study.texts(method, main, study.options.out))
@@ -98,26 +105,27 @@ def _line(study: Study[Any], run: MethodRun) -> Line:
         method=run.method,
         numbers=study.measure(result.theta, result.lam),
         status=result.status.value,
-        evaluations=result.n_evaluations,
+        evaluations=run.evaluations,
         seconds=round(run.seconds, 3),
         message=result.message,
     )
 
 
-def _run_methods(study: Study[Any], folder: RunFolder) -> list[MethodRun]:
+def _run_methods(study: Study[Any], folder: RunFolder, spent: Spent) -> list[MethodRun]:
     """The method that was asked for, or all of them; the one that the run is about comes last."""
     options = study.options
     first, *others = [Method.PENALIZE.value, *BASELINES] if options.method == Method.ALL else [str(options.method.value)]
     main = _run_method(first, study, folder, options.max_evaluations)
+    main = main._replace(evaluations=main.evaluations + spent.evaluations, seconds=main.seconds + spent.seconds)
     # The baselines get what penalize used, so that the comparison is fair.
-    return [*(_run_method(method, study, folder, main.result.n_evaluations) for method in others), main]
+    return [*(_run_method(method, study, folder, main.evaluations) for method in others), main]
 
 
 def _run_method(method: str, study: Study[Any], folder: RunFolder, max_evaluations: int | None) -> MethodRun:
     """The result of one method and its seconds; from the folder, if the method finished before an interruption."""
     kept = folder.done(method, study.problem)
     if kept is not None:
-        return MethodRun(method, *kept)
+        return MethodRun(method, *kept, kept[0].n_evaluations)
     interruption, clock = Interruption(), Clock()
     # The stages of penalize show what it is; a label would push the numbers off a line of 80 columns.
     label = method if method in BASELINES else ""
@@ -139,7 +147,7 @@ def _run_method(method: str, study: Study[Any], folder: RunFolder, max_evaluatio
         folder.keep(method, result, clock.seconds)
     if interruption.asked:
         raise KeyboardInterrupt
-    return MethodRun(method, result, clock.seconds)
+    return MethodRun(method, result, clock.seconds, result.n_evaluations)
 
 
 class Interruption:

@@ -20,6 +20,7 @@ from mixbin.problem import Problem
 from mixbin.reporting.blocks import Page
 from mixbin.reporting.record import Line, Record
 from mixbin.reporting.runs import Column, PageParts, Run, page
+from mixbin.reporting.verdict import Verdict
 from mixbin.result import Result
 from mixbin.studies.options import CommonOptions, Options
 
@@ -41,6 +42,13 @@ class Table(NamedTuple):
 
     heads: list[str]
     rows: list[list[str]]
+
+
+class Spent(NamedTuple):
+    """What a part of a search cost."""
+
+    evaluations: int = 0
+    seconds: float = 0.0
 
 
 class StudyBase(ABC, Generic[C]):
@@ -113,6 +121,11 @@ class StudyBase(ABC, Generic[C]):
         return [cls.measured, *([FAIR] if record.n_methods > 1 else [])]
 
     @classmethod
+    def verdict(cls, record: Record) -> Verdict | None:
+        """What the answer is worth beside the references of the comparison; None for studies without any."""
+        return None
+
+    @classmethod
     def more(cls, record: Record) -> Iterator[str | Table]:
         """Further tables and texts for the terminal."""
         yield from ()
@@ -154,6 +167,13 @@ class Study(StudyBase[O]):
         if options.validation_fraction is not None:
             share: dict[str, Any] = {"low": 0, "high": 1, "open_low": True, "open_high": True}
             check.real("--validation-fraction", options.validation_fraction, **share, remedy="write a share such as 0.2")
+
+    def settle(self, kept: Path) -> Spent:
+        """What to find out before the methods run, such as the budget; the file ``kept`` is for going on after an interruption.
+
+        Returns what that cost, which counts as a part of the search.
+        """
+        return Spent()
 
     def progress(self) -> str:
         """A few words that the progress display adds to its line."""

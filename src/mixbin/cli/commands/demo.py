@@ -138,7 +138,8 @@ def finding_groups(seed: int, out: Path) -> Iterator[Callable[[Callable[[str], o
 
 def planted(summary: Mapping[str, Any]) -> Planted:
     """The numbers of the demo from the JSON that ``mixbin groups`` printed."""
-    oracle, found = summary["methods"]
+    lines = {line["method"]: line for line in summary["methods"]}
+    oracle, found = lines["oracle"], summary["methods"][-1]
     known = {**found, **summary, "true_groups_test_loss": oracle["test_loss"]}
     return Planted(**{field.name: known[field.name] for field in fields(Planted)})
 

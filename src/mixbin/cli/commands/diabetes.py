@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 Rows = NDArray[np.intp]
 
-RANDOM_DRAWS = 50
-"""The error of randomly drawn rows is a mean over this many draws."""
 TARGET = "progression"
 PARTS = ("train", "validation", "test")
 
@@ -70,8 +68,8 @@ class Comparison:
     seed: int
     methods: list[Line]
     """With the errors of models that were trained anew, which are None if no row has weight, and with the selected rows."""
-    random_rows_test_rmse: float
-    """The mean test error of models trained on ``budget`` rows drawn at random."""
+    random_rows_test_rmse: float | None
+    """The mean test error of models trained on ``budget`` rows drawn at random; None if all rows are kept."""
 
     def to_json(self) -> dict[str, Any]:
         """All of it, as a mapping for JSON."""
@@ -119,7 +117,8 @@ def compare(split: Split, options: DistillOptions) -> Comparison:
     study = Regression(options)
     study.load()
     done = run(study, command_of(options))
-    answers = [np.ones(len(split.train), dtype=bool), *(it.result.theta for it in done.runs)]
+    answers = {"all rows": np.ones(len(split.train), dtype=bool), **{it.method: it.result.theta for it in done.runs}}
+    random = done.record.line("random rows")
     return Comparison(
         data="diabetes",
         train=split.train.tolist(),
@@ -127,8 +126,8 @@ def compare(split: Split, options: DistillOptions) -> Comparison:
         test=split.test.tolist(),
         budget=study.problem.theta_set.k,
         seed=options.seed,
-        methods=[retrained(split, line, theta) for line, theta in zip(done.record.lines, answers, strict=True)],
-        random_rows_test_rmse=random_rows(split, study),
+        methods=[retrained(split, line, answers[line.method]) for line in done.record.lines if line.method in answers],
+        random_rows_test_rmse=None if random is None else random.numbers["test_rmse"],
     )
 
 
@@ -152,13 +151,6 @@ def retrained(split: Split, line: Line, weights: NDArray[Any]) -> Line:
         "weights": None if weights.dtype == np.bool_ else weights[weights > 0].tolist(),
     }
     return replace(line, numbers=numbers)
-
-
-def random_rows(split: Split, study: Regression) -> float:
-    """The mean test error of models trained on as many rows drawn at random, each with the best alpha for its draw."""
-    rng, rows = np.random.default_rng(study.options.seed), np.arange(len(split.train))
-    draws = [np.isin(rows, rng.choice(rows, study.problem.theta_set.k, replace=False)) for _ in range(RANDOM_DRAWS)]
-    return float(np.mean([split.rmse(split.test, theta, study.best_alpha(theta)[0]) for theta in draws]))
 
 
 def show(comparison: Comparison, console: "Console") -> None:
@@ -197,10 +189,11 @@ def conclusions(comparison: Comparison) -> list[str]:
     more = best / reference - 1
     against = f"{abs(more):.0%} {'above' if more > 0 else 'below'}" if round(100 * more) else "practically"
     k = comparison.budget
+    random = comparison.random_rows_test_rmse
     said = [
         f"Trained on the {counted(k)} that penalize keeps, the model has a test error of {best:.1f}, "
         f"{against} the {reference:.1f} of all {numbers['all rows']['rows']} rows; "
-        f"{counted(k)} drawn at random: {comparison.random_rows_test_rmse:.1f} on average.",
+        + ("all rows were kept." if random is None else f"{counted(k)} drawn at random: {random:.1f} on average."),
         f"relax only weights the rows ({rows['relax']} above 0), which is not yet a choice.",
     ]
     if any(it.method == "simple" and it.status == Status.INFEASIBLE for it in comparison.methods):

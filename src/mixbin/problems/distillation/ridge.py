@@ -9,9 +9,10 @@ its mean and the R factor of its QR decomposition.
 """
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +21,7 @@ from scipy.linalg.lapack import dpotrs
 from mixbin import _validate as check
 from mixbin._digest import digest
 from mixbin._validate import Floats
-from mixbin.data.rows import RowStore
+from mixbin.data.rows import DenseRows, RowStore
 from mixbin.data.training_and_validation import candidates, checked
 from mixbin.errors import DivergedError, InvalidInput
 from mixbin.problem import Evaluation, Improved, Indices, PointValues, Warm
@@ -28,19 +29,23 @@ from mixbin.problems.distillation.cross_validation import cross_validated, drawn
 from mixbin.problems.distillation.exchanges import ExchangeSearch
 from mixbin.problems.distillation.expansion import Expansion
 from mixbin.problems.distillation.many_points import Judge, point_values
+from mixbin.problems.distillation.ridge_checks import (
+    DEFAULT_ALPHA_RANGE,
+    check_squares,
+    checked_alpha,
+    checked_outer_alpha,
+    checked_outer_coef,
+    default_alpha_range,
+)
 from mixbin.problems.distillation.upper import scales_of, upper_level
 from mixbin.problems.strength import Strength
 from mixbin.problems.work import Work
 from mixbin.sets import Budget
 from mixbin.sets.budget import resolve_budget
 
-DEFAULT_ALPHA_RANGE = (1e-6, 1e2)
-"""``alpha=None`` means this range times the mean variance of the columns of X."""
 BEYOND_OUTER, SAFE_ALPHA = 1e-3, 1e-10
 """With a penalty in the upper level, the range of ``alpha=None`` reaches this far beyond the alpha that would suit all rows, but
 not so far below the variances that rounding could make the ridge system singular."""
-LARGEST_SQUARE = 1e120
-"""Columns whose squares exceed this are refused: gradients multiply such squares, and solvers square the gradients."""
 LARGEST_WEIGHT = 1e100
 """Larger weights are refused because their sums could overflow; the weights of a budget are at most 1."""
 FIT_ROUNDING = 1e-10
@@ -167,30 +172,29 @@ class RidgeDistillation:
         chunks: Sequence[int] | None = None,
     ) -> None:
         X, y, X_val, y_val = checked(X, y, X_val, y_val)
-        fixed_or_range = _checked_alpha(alpha)
-        outer = _checked_outer_alpha(outer_alpha)
+        fixed_or_range = checked_alpha(alpha)
+        outer = checked_outer_alpha(outer_alpha)
         self.standardize = check.flag("standardize", standardize)
         self.judged_by_all = X_val is None
         self.n_features, self._one_target = int(X.shape[1]), y.ndim == 1
-        self.outer_coef = prior = _checked_outer_coef(outer_coef, outer, (*y.shape[1:], self.n_features))
+        self.outer_coef = prior = checked_outer_coef(outer_coef, outer, (*y.shape[1:], self.n_features))
         seed = check.whole("cv_seed", cv_seed, low=0, remedy="it shuffles the folds of the cross-validation; pass 0")
         self._rows = candidates(X, y, chunks)
         m = self._rows.n_rows
         self.theta_set = Budget(m, resolve_budget("budget", budget, m))
-        _check_squares("X and y", self._rows.variances)
+        check_squares("X and y", self._rows.variances)
         self.scales = scales_of(self._rows, self.n_features) if self.standardize else np.ones(self.n_features)
         with np.errstate(over="ignore", invalid="ignore"):
             upper = upper_level(self._rows, X_val, y_val, self.scales, outer, prior, seed)
             self._val_mean, self._loss_R, self._R, self.outer_alpha, self.n_judging = upper
-            _check_squares("X_val and y_val", np.square(np.vstack([self._val_mean, self._R])))
+            check_squares("X_val and y_val", np.square(np.vstack([self._val_mean, self._R])))
         # Moves are evaluated at the point that was evaluated last, and often only lam changes: so the last moments and the last
         # fit are kept. A hash of the weights recognises them, because a copy would add much to the memory of a large problem.
         self._moments: tuple[str, _Weighted] | None = None
         self._last: tuple[float, _Fit] | None = None
-        self.default_alpha, self._no_model = fixed_or_range is None, np.eye(self._R.shape[1])[self.n_features :]  # K if W = 0
-        self.alpha = self._default_range() if fixed_or_range is None else fixed_or_range
-        self.strength = Strength(self.alpha)
-        self.lam_set = self.strength.box()
+        self._no_model = np.eye(self._R.shape[1])[self.n_features :]  # K if W = 0
+        self.default_alpha = fixed_or_range is None
+        self._set_alpha(self._default_range() if fixed_or_range is None else fixed_or_range)
 
     def evaluate(self, theta: Floats, lam: Floats, *, warm: Warm | None = None, gradient: bool = True) -> Evaluation:
         """J at the row weights ``theta`` and the penalty ``lam``; +inf with zero gradients when no row is selected."""
@@ -198,10 +202,7 @@ class RidgeDistillation:
         if fit is None:
             zeros = np.zeros(self.theta_set.shape), np.zeros(self.lam_set.shape)
             return Evaluation(np.inf, zeros[0] if gradient else None, zeros[1] if gradient else None, info={"rows": 0.0})
-        # Minus the residuals r_j of docs/maths.md, "Gradient of the validation loss", split into their mean and the rest.
-        missed_mean = fit.K @ (self._val_mean - fit.mean)
-        missed = self._R @ fit.K.T
-        value = 0.5 * float(np.vdot(missed, missed) + np.vdot(missed_mean, missed_mean))
+        value, missed, missed_mean = self.judged(fit.K, fit.mean)
         grad_theta, grad_lam = self._gradients(fit, missed, missed_mean) if gradient else (None, None)
         return Evaluation(value, grad_theta, grad_lam, info={"rows": float(fit.rows)})
 
@@ -227,9 +228,21 @@ class RidgeDistillation:
 
     def validation_loss(self, theta: ArrayLike, lam: ArrayLike = ()) -> float:
         """Half the mean squared error on the rows that judge: J without the penalty of the upper level."""
-        fit = self._trained(theta, lam)
-        missed, missed_mean = self._loss_R @ fit.K.T, fit.K @ (self._val_mean - fit.mean)
+        return self.loss(*self.fitted(theta, lam))
+
+    def loss(self, K: Floats, point: Floats) -> float:
+        """The same for any linear model, given as in ``fitted``."""
+        missed, missed_mean = self._loss_R @ K.T, K @ (self._val_mean - point)
         return 0.5 * float(np.vdot(missed, missed) + np.vdot(missed_mean, missed_mean))
+
+    def judged(self, K: Floats, point: Floats) -> tuple[float, Floats, Floats]:
+        """The value of the upper level for a linear model, given as in ``fitted``, and what that model misses.
+
+        The latter are minus the residuals r_j of docs/maths.md, "Gradient of the validation loss": apart from their mean, and it.
+        """
+        missed_mean = K @ (self._val_mean - point)
+        missed = self._R @ K.T
+        return 0.5 * float(np.vdot(missed, missed) + np.vdot(missed_mean, missed_mean)), missed, missed_mean
 
     def fitted(self, theta: ArrayLike, lam: ArrayLike) -> tuple[Floats, Floats]:
         """K = [-W, I] and a point, relative to ``rows.centre``: the targets of a row exceed its predictions by K (z - point)."""
@@ -239,11 +252,45 @@ class RidgeDistillation:
     def fitted_to_all(self, seed: int = 0) -> tuple[Floats, Floats]:
         """The same for a ridge regression on all candidate rows, whose strength cross-validation on them chooses."""
         m = self._rows.n_rows
-        alpha = self.outer_alpha
-        if not (self.judged_by_all and alpha):
-            alpha = cross_validated(self._rows.fold_sums(*drawn_folds(m, seed)), self.scales) / m
-        fit = self._closed_form(alpha, float(m), m, *self._rows.moments(np.ones(m), float(m)))
+        return self.fitted_to(self.alpha_of_all(seed), float(m), *self._rows.moments(np.ones(m), float(m)))
+
+    def alpha_of_all(self, seed: int = 0) -> float:
+        """The strength that cross-validation on all candidate rows chooses for a ridge regression on them."""
+        if self.judged_by_all and self.outer_alpha:
+            return self.outer_alpha
+        m = self._rows.n_rows
+        return cross_validated(self._rows.fold_sums(*drawn_folds(m, seed)), self.scales) / m
+
+    def fitted_to(self, alpha: float, total: float, mean: Floats, S: Floats) -> tuple[Floats, Floats]:
+        """The same for ``total`` rows of weight 1, of which only the moments are at hand, as ``rows.moments`` returns them."""
+        fit = self._closed_form(alpha, total, int(total), mean, S)
         return fit.K, fit.mean
+
+    def with_budget(self, budget: int | float) -> Self:
+        """The same problem with another number of rows to keep; both share the tables."""
+        other = copy(self)
+        other.theta_set = Budget(self._rows.n_rows, resolve_budget("budget", budget, self._rows.n_rows))
+        other._set_alpha(other._default_range() if self.default_alpha else self.alpha)
+        return other
+
+    def among(self, rows: Indices) -> Self:
+        """The same problem with these candidate rows only, which are fetched into memory; the same rows judge as before.
+
+        The same selection needs another alpha for the same model, since alpha is relative to the number of candidate rows.
+        """
+        other, d = copy(self), self.n_features
+        zhat = self._rows.take(rows, np.zeros(len(self._rows.centre)))
+        other._rows = DenseRows(zhat[:, :d], zhat[:, d:])
+        other._val_mean, more = self._val_mean - other._rows.centre, self._rows.n_rows / len(rows)
+        other.theta_set = Budget(len(rows), min(self.theta_set.k, len(rows)))
+        other._moments = other._last = None
+        scaled = self.alpha * more if isinstance(self.alpha, float) else (self.alpha[0] * more, self.alpha[1] * more)
+        other._set_alpha(other._default_range() if self.default_alpha else scaled)
+        return other
+
+    def _set_alpha(self, alpha: float | tuple[float, float]) -> None:
+        self.alpha, self.strength = alpha, Strength(alpha)
+        self.lam_set = self.strength.box()
 
     @property
     def rows(self) -> RowStore:
@@ -287,9 +334,7 @@ class RidgeDistillation:
             work.add(d**3 + (rows + 1) * (d + 1) ** 2 + rows * (columns + d + 1) * (columns - d))
         fit = self._trained(theta, lam)
         e = len(fit.K)
-        missed_mean = fit.K @ (self._val_mean - fit.mean)
-        missed = self._R @ fit.K.T
-        value = 0.5 * float(np.vdot(missed, missed) + np.vdot(missed_mean, missed_mean))
+        value, missed, missed_mean = self.judged(fit.K, fit.mean)
         # P = N^-1 is block diagonal in these coordinates: M^-1, and m / sum v for the intercept.
         P = np.zeros((d + 1, d + 1))
         P[:d, :d] = _solved(fit.factor, np.eye(d))
@@ -327,7 +372,7 @@ class RidgeDistillation:
         """
         low, high = DEFAULT_ALPHA_RANGE
         if not self.standardize:
-            low, high = _default_range(self._rows.variances[: self.n_features])
+            low, high = default_alpha_range(self._rows.variances[: self.n_features])
         if self.outer_alpha:
             safe = SAFE_ALPHA * high / DEFAULT_ALPHA_RANGE[1]
             least = max(min(BEYOND_OUTER * self.outer_alpha, low), safe)
@@ -381,7 +426,7 @@ class RidgeDistillation:
         See docs/maths.md, "Gradient of the validation loss".
         """
         fit = self._trained(theta, lam)
-        missed_mean, missed = fit.K @ (self._val_mean - fit.mean), self._R @ fit.K.T
+        _, missed, missed_mean = self.judged(fit.K, fit.mean)
         A = self._adjoint(fit, missed, missed_mean)
         out = self._rows.images(np.vstack([fit.K, A]), fit.mean)
         missed_rows, a_rows = out[: len(fit.K)], out[len(fit.K) :]
@@ -405,45 +450,3 @@ class RidgeDistillation:
 def _solved(factor: tuple[NDArray[np.floating], bool], rhs: Floats) -> Floats:
     """The solution of a system by its Cholesky factor, as scipy.linalg.cho_solve computes it, without that function's checks."""
     return np.asarray(dpotrs(factor[0], rhs, lower=factor[1])[0])
-
-
-def _checked_alpha(alpha: object) -> float | tuple[float, float] | None:
-    if alpha is None:
-        return None
-    remedy = "pass a number to fix it, a pair (low, high) to optimise it, or None"
-    return check.positive_or_range("alpha", alpha, remedy)
-
-
-def _checked_outer_alpha(outer_alpha: object) -> float | None:
-    """The strength of the penalty in the upper level; None if cross-validation is to choose it."""
-    remedy = 'pass 0 for none, a number in the units of alpha, or "cv"'
-    if isinstance(outer_alpha, str):
-        if outer_alpha != "cv":
-            raise check.fail("outer_alpha", outer_alpha, 'a number of at least 0 or "cv"', remedy)
-        return None
-    return check.real("outer_alpha", outer_alpha, low=0, remedy=remedy)
-
-
-def _checked_outer_coef(outer_coef: object, outer_alpha: float | None, shape: tuple[int, ...]) -> Floats | None:
-    """The prior coefficients as an array of shape (e, d)."""
-    if outer_coef is None:
-        return None
-    if outer_alpha == 0:
-        raise InvalidInput('outer_coef has no use with outer_alpha = 0; pass outer_alpha="cv" or a number above 0')
-    return np.reshape(check.array("outer_coef", outer_coef, shape=shape), (-1, shape[-1]))
-
-
-def _check_squares(names: str, squares: Floats) -> None:
-    """Refuse columns whose squares overflow, or would in a product."""
-    if not check.is_finite(squares) or squares.max() > LARGEST_SQUARE:
-        must = f"squares that fit in float64, with room for their products ({LARGEST_SQUARE:g})"
-        raise InvalidInput(f"{names} must have {must}, got columns that overflow; rescale them")
-
-
-def _default_range(variances: Floats) -> tuple[float, float]:
-    if (scale := float(variances.mean())) <= 0:
-        raise InvalidInput("alpha=None needs a column of X that varies, got constant columns only; pass a number or check X")
-    low, high = (bound * scale for bound in DEFAULT_ALPHA_RANGE)
-    if low <= 0:
-        raise InvalidInput(f"X must have columns of a larger variance than {scale:g}, which is lost in rounding; rescale them")
-    return low, high

@@ -198,13 +198,13 @@ class SoftmaxDistillation:
         coef = B[:, :-1]
         return coef, B[:, -1] * self._constant - coef @ self._centre
 
-    def loss(self, theta: ArrayLike, lam: ArrayLike, X_new: ArrayLike, y_new: ArrayLike) -> float:
-        """The loss of the upper level, without penalty, of the model trained with (theta, lam), on other rows.
+    def loss(self, model: tuple[Floats, Floats], X_new: ArrayLike, y_new: ArrayLike) -> float:
+        """The loss of the upper level, without penalty, of a model on other rows.
 
         Parameters
         ----------
-        theta, lam : array
-            What the model is trained with, as in ``model``.
+        model : tuple of arrays
+            Coefficients and intercepts, as ``model`` returns them.
         X_new : array of shape (n, d)
             The rows.
         y_new : array of shape (n,)
@@ -216,7 +216,8 @@ class SoftmaxDistillation:
         """
         table = self._same_columns("X_new", X_new)
         codes = _codes("y_new", y_new, "X_new", len(table), self.classes)
-        B, judge = self._model(theta, lam), self._judge._replace(penalty=0.0)
+        (coef, intercept), judge = model, self._judge._replace(penalty=0.0)
+        B = np.hstack([coef, ((intercept + coef @ self._centre) / self._constant)[:, None]])
         return judge(B, self._extended(table), codes, judge.weights(codes), False)[0]
 
     def fingerprint(self) -> str:

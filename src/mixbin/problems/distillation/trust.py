@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from mixbin._validate import Floats
 from mixbin.data.rows import DenseRows
+from mixbin.problems.distillation.references import excess_of
 from mixbin.problems.distillation.ridge import RidgeDistillation
 
 ROWS_PER_FEATURE = 5
@@ -59,20 +60,12 @@ def trust(problem: RidgeDistillation, theta: NDArray[Any], lam: Floats, value: f
             "targets of these rows are wrong, the answer will not hold on new data; keep more rows, or let all rows judge (judge "
             "full)"
         )
-    above = excess(problem, theta, lam, value)
+    above = excess_of(problem, value)
     # The default range begins so low that its lower bound stands for no penalty, which is often best, and a bound that costs next
     # to nothing is no news either.
     sides = ("lower", "upper") if not problem.default_alpha else () if above < NO_INTEREST else ("upper",)
     strength = problem.strength
     return Trust(above, ratio, doubts, strength.at_bound("alpha", strength.value(lam), WIDER, sides))
-
-
-def excess(problem: RidgeDistillation, theta: NDArray[Any], lam: Floats, value: float) -> float:
-    """(J - J*) / J*; 0 if both are 0, NaN if only J* is."""
-    least = problem.lower_bound(theta.astype(np.float64), lam)
-    if value <= least:
-        return 0.0
-    return (value - least) / least if least > 0 else float("nan")
 
 
 def unkept_ratio(problem: RidgeDistillation, theta: NDArray[Any], lam: Floats, seed: int) -> float:
@@ -104,13 +97,18 @@ def search_settings(problem: RidgeDistillation, seed: int, gap_tol: float) -> di
     m, k = problem.rows.n_rows, problem.theta_set.k
     theta = np.zeros(m)
     theta[np.random.default_rng(seed).choice(m, k, replace=False)] = 1.0
-    starts = min(MOST_STARTS, max(1, WORK // (m * problem.n_features**2)))
+    starts = n_starts(problem)
     settings: dict[str, Any] = {"gap_tol": gap_tol, "theta0": theta, "relax_first": False, "starts": starts}
     if starts > 1:
         settings["epsilon0"] = HELD
     if not isinstance(problem.alpha, float) and problem.outer_alpha:
         settings["lam0"] = np.clip(problem.outer_alpha * k / m, *problem.alpha)
     return settings
+
+
+def n_starts(problem: RidgeDistillation) -> int:
+    """The number of random selections that are searched."""
+    return min(MOST_STARTS, max(1, WORK // (problem.rows.n_rows * problem.n_features**2)))
 
 
 def in_standard_units(problem: RidgeDistillation) -> RidgeDistillation:

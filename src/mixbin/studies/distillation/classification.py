@@ -1,6 +1,8 @@
 """Which rows of a table to train a classifier on, and which labels not to trust."""
 
+import time
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,12 +17,16 @@ from mixbin.errors import InvalidInput
 from mixbin.estimators.classification import CLASS_SHARES, PATH_TOL, default_judge, search_settings
 from mixbin.problems import SoftmaxDistillation
 from mixbin.problems.distillation.judge import DEFAULT_TEMPERATURE
+from mixbin.problems.distillation.references import DRAWS
 from mixbin.reporting.record import Line, Record
 from mixbin.result import Result
 from mixbin.studies.distillation.options import DistillOptions, Judge
-from mixbin.studies.distillation.rows import TableStudy
+from mixbin.studies.distillation.rows import TableStudy, mean_and_spread
+from mixbin.studies.distillation.where import where
 from mixbin.studies.study import split_words
 
+STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)
+"""All rows and random rows get the best of these multiples of alpha, by the validation rows."""
 Part = tuple[Floats, NDArray[np.str_]]
 """Features, and classes as text."""
 
@@ -50,6 +56,7 @@ class Classification(TableStudy[Part]):
             "--no-standardize": not options.standardize,
             "--outer-alpha": options.outer_alpha != DistillOptions.outer_alpha,
             "--gap-tol": options.gap_tol != DistillOptions.gap_tol,
+            "--tolerance": options.tolerance is not None,
         }
         for name in (name for name, typed in given.items() if typed):
             raise InvalidInput(f"{name} has no use for --task classification, where validation rows judge; leave it out")
@@ -99,29 +106,82 @@ class Classification(TableStudy[Part]):
 
     def measure(self, theta: NDArray[Any], lam: Floats) -> dict[str, Any]:
         """Loss and accuracy of the model trained on the chosen rows."""
+        model = self.problem.model(theta, lam) if theta.any() else None
+        numbers = self._numbers(model, theta == 0)
+        return numbers | {"rows": int(np.count_nonzero(theta)), "alpha": self.problem.strength.value(lam)}
+
+    def _numbers(self, model: tuple[Floats, Floats] | None, others: NDArray[np.bool_]) -> dict[str, Any]:
+        """The numbers of a model on the rows that judge, on test rows, and on the candidate rows at which ``others`` is True."""
         out: dict[str, Any] = {}
-        classes = self.problem.classes
-        for name, part in (("validation", self.validation), ("test", self.test)):
-            loss = accuracy = None
-            if part is not None and theta.any():
-                X, y = part
-                coef, intercept = self.problem.model(theta, lam)
-                scores = X @ coef.T + intercept
-                accuracy = float(np.mean(classes[scores.argmax(axis=1)] == y))
-                if np.isin(y, classes).all():
-                    loss = self.problem.loss(theta, lam, X, y)
+        X, y = self.train
+        unkept = (X[others], y[others]) if others.any() else None
+        for name, part in (("validation", self.validation), ("test", self.test), ("unkept", unkept)):
+            loss, accuracy = (None, None) if part is None or model is None else self._judged(model, part)
             out |= {f"{name}_loss": loss, f"{name}_accuracy": accuracy}
-        return out | {"rows": int(np.count_nonzero(theta)), "alpha": self.problem.strength.value(lam)}
+        del out["unkept_loss"]
+        return out | {"ratio": self._ratio(out, others)}
+
+    def _judged(self, model: tuple[Floats, Floats], part: Part) -> tuple[float | None, float]:
+        """Loss and accuracy on some rows; no loss if a class among them is not known."""
+        X, y = part
+        classes, (coef, intercept) = self.problem.classes, model
+        scores = X @ coef.T + intercept
+        accuracy = float(np.mean(classes[scores.argmax(axis=1)] == y))
+        if not np.isin(y, classes).all():
+            return None, accuracy
+        return self.problem.loss(model, X, y), accuracy
+
+    def _ratio(self, numbers: Mapping[str, Any], others: NDArray[np.bool_]) -> float | None:
+        """The share of wrong classes divided by that of all rows: on test rows or, without any, on the rows not kept."""
+        part = "unkept" if self.test is None else "test"
+        right, X, y = numbers[f"{part}_accuracy"], *self.train
+        if right is None:
+            return None
+        full = 1 - self._judged(self._all_rows, (X[others], y[others]) if self.test is None else self.test)[1]
+        return None if full == 0 else (1 - right) / full
+
+    @cached_property
+    def _all_rows(self) -> tuple[Floats, Floats]:
+        return self._best_model(np.ones(len(self.rows)))
+
+    def _best_model(self, weights: Floats) -> tuple[Floats, Floats]:
+        """The model trained on rows of these weights, with the strength among STRENGTHS that is best on the validation rows.
+
+        Weights c times as large are a penalty of a c-th of the strength.
+        """
+        lam = () if self.problem.strength.fixed else self._lam
+        if self.options.alpha is not None:
+            return self.problem.model(weights, lam)
+        models = [self.problem.model(weights / strength, lam) for strength in STRENGTHS]
+        return min(models, key=lambda model: self._judged(model, self.validation)[0] or 0.0)
 
     def references(self, main: Result) -> list[Line]:
-        """All candidate rows, with the alpha of the answer."""
-        return [Line("all rows", self.measure(np.ones(len(self.rows), dtype=bool), main.lam))]
+        """All candidate rows, and random rows, each with the best alpha by the validation rows."""
+        began, m = time.perf_counter(), len(self.rows)
+        self._lam = main.lam
+        kept = main.theta > 0
+        numbers = self._numbers(self._all_rows, ~kept) | {"rows": m, "alpha": None}
+        full = Line("all rows", numbers, evaluations=len(STRENGTHS), seconds=round(time.perf_counter() - began, 3))
+        k, began = int(kept.sum()), time.perf_counter()
+        if k == m:
+            return [full]
+        each = []
+        for i in range(DRAWS):
+            drawn = np.zeros(m, dtype=bool)
+            drawn[np.random.default_rng([self.options.seed, i]).choice(m, k, replace=False)] = True
+            each.append(self._numbers(self._best_model(drawn.astype(np.float64)), ~drawn))
+        seconds, said = round(time.perf_counter() - began, 3), f"mean and spread of {DRAWS} draws"
+        numbers = mean_and_spread(each) | {"rows": k, "alpha": None}
+        return [full, Line("random rows", numbers, None, DRAWS * len(STRENGTHS), seconds, said)]
 
     def facts(self, main: Result) -> dict[str, Any]:
         """Also the classes."""
         budget = None if self.options.budget is None else int(getattr(self.problem.theta_set, "k", len(self.rows)))
         classes = self.problem.classes.tolist()
-        return super().facts(main) | {"task": "classification", "classes": classes, "budget": budget}
+        X, kept = self.train[0], np.flatnonzero(main.theta)
+        centred = X - X.mean(axis=0)
+        at = where(lambda rows: centred[rows], len(X), centred.T @ centred / len(X), kept, self.options.seed)
+        return super().facts(main) | {"task": "classification", "classes": classes, "budget": budget, "where": at}
 
     def texts(self, method: str, main: Result, out: Path) -> dict[str, str]:
         """The rows, those that were dropped, and the model: scores are intercept + coef x, the largest wins."""
@@ -162,8 +222,9 @@ class Classification(TableStudy[Part]):
             if k is not None
             else f"of {m:,} rows of {name} drop those whose label does harm"
         )
+        rest = "them" if k is not None else "the rest"
         return (
-            f"The task: {keep}, such that a logistic regression trained on the rest predicts column {facts['target']!r} "
+            f"The task: {keep}, such that a logistic regression trained on {rest} predicts column {facts['target']!r} "
             f"({len(facts['classes'])} classes) best on {facts['validation_rows']:,} validation rows{split_words(facts)[0]}."
         )
 

@@ -47,6 +47,11 @@ class DistillOptions(Options):
         "ROWS",
         default=None,
     )
+    tolerance: str | None = covered(
+        "Instead of --budget (regression): keep as few rows as are at most this much worse than all rows, such as 1%.",
+        "SHARE",
+        default=None,
+    )
     task: Task = covered("regression (ridge), or classification (logistic regression).", "KIND", default=Task.REGRESSION)
     validation: list[Path] = covered(
         "Rows that judge the choice; may be repeated. Without it, all rows of TRAIN judge.", "FILE", default=list

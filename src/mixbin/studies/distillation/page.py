@@ -8,8 +8,12 @@ from markupsafe import Markup
 
 from mixbin.reporting.blocks import Block, Listing, Prose, Section, Text, isolated
 from mixbin.reporting.figures import Drawings
+from mixbin.reporting.record import Record
 from mixbin.reporting.runs import PageParts, Run, split_settings
-from mixbin.reporting.words import LABELS, ROWS
+from mixbin.reporting.verdict import above
+from mixbin.reporting.words import LABELS, ROWS, ROWS_BY_ALL
+from mixbin.studies.distillation import pictures, what_now
+from mixbin.studies.distillation.verdict import ALL, RANDOM
 
 MOST_ROWS = 2_000
 """A page holds at most this many rows; the CSV file beside it holds all."""
@@ -18,8 +22,8 @@ MOST_LETTERS = 3_000_000
 ERRORS = {"rmse": "RMSE", "accuracy": "accuracy", "loss": "loss"}
 """What an answer is judged by; the first that was measured is shown."""
 
-PARTS = {"test": "a test {}", "validation": "a validation {}", "full": "an {} on all rows"}
-"""The rows that a model is measured on, and how the error on them is called."""
+PARTS = {"test": "{} on test rows", "unkept": "{} on rows not kept"}
+"""The rows that a model is measured on, and how the error on them is called. Rows that judged the choice are none of these."""
 
 
 def parts(run: Run) -> PageParts:
@@ -30,9 +34,8 @@ def parts(run: Run) -> PageParts:
     verb = "weights" if weighted else "keeps"
 
     def details(drawings: Drawings) -> list[Section]:
-        figures: list[Block] = [drawings.selection(facts["selection"])] if "selection" in facts else []
         return [
-            Section(f"The rows that {record.main.method} {verb}", [*figures, _rows(run)]),
+            Section(f"The rows that {record.main.method} {verb}", [*pictures.of_rows(drawings, facts), _rows(run)]),
             Section("The model trained on them", _model(run)),
         ]
 
@@ -42,27 +45,41 @@ def parts(run: Run) -> PageParts:
         answer=_answer(run, verb),
         tiles={"rows with a weight" if weighted else "rows kept": f"{kept:,}", **_tiles(run)},
         names=[repr(facts["target"]), name],
-        question=ROWS if facts["budget"] is not None else LABELS,
+        question=LABELS if facts["budget"] is None else ROWS_BY_ALL if facts.get("judge") == "full" else ROWS,
         settings=_settings(facts),
+        first=lambda drawings: pictures.curve(drawings, facts),
         details=details,
         evaluations="models trained",
+        beside=lambda drawings: pictures.methods(drawings, record),
+        last=lambda _: what_now.sections(run),
+        searched=None if facts.get("tolerance") is None else lambda _: pictures.path(facts),
     )
+
+
+def which_rows(record: Record) -> list[str]:
+    """Which rows the errors of the comparison are on, and which of them say nothing about new data."""
+    numbers, said = record.main.numbers, []
+    if any(numbers.get(f"test_{kind}") is not None for kind in ERRORS):
+        said.append("Test rows played no part in the choice.")
+    if any(numbers.get(f"unkept_{kind}") is not None for kind in ERRORS):
+        said.append("Not kept: the candidate rows that the model was not trained on; all rows was trained on them, too.")
+    judged = "all rows" if record.facts.get("judge") == "full" else "the validation rows"
+    said.append(f"Judged: {judged}, by which the rows were chosen: an optimised number, and no error on new data.")
+    if (random := record.line(RANDOM)) is not None:
+        said.append(f"Random rows: {random.message}, each with the best alpha for it.")
+    return said
 
 
 def proven(facts: Mapping[str, Any]) -> list[str]:
     """What is proven about the answer, and what speaks against it; nothing for a record without these facts."""
     said, excess = [], facts.get("excess")
     if excess is not None and facts.get("judge") == "full":
+        most = "at most " if excess <= 1e-5 else ""
         said.append(
-            f"By the objective that judges, these rows are {_above(excess)} worse than a ridge regression on all rows, which no "
-            "choice of rows can beat."
+            f"By the objective that judges, these rows are {most}{above(excess)} worse than a ridge regression on all rows, "
+            "which no choice of rows can beat."
         )
     return [*said, *(f"Beware: {doubt}." for doubt in facts.get("doubts", []))]
-
-
-def _above(excess: float) -> str:
-    """A share in per cent, rounded up: less would not be proven."""
-    return "at most 0.001 %" if excess <= 1e-5 else f"{100 * excess * (1 + 5e-3):.2g} %"
 
 
 def _judged(run: Run, part: str) -> str | None:
@@ -72,20 +89,22 @@ def _judged(run: Run, part: str) -> str | None:
 
 def _answer(run: Run, verb: str) -> str:
     """What came out, in a sentence."""
-    main, everything = run.record.main, run.record.line("all rows")
-    errors = []
+    main, errors = run.record.main, []
     for part, words in PARTS.items():
         kind = _judged(run, part)
         if kind is None:
             continue
-        said = f"{words.format(ERRORS[kind])} of {main.numbers[f'{part}_{kind}']:.4g}"
-        if everything is not None and everything.numbers.get(f"{part}_{kind}") is not None:
-            said += f" (all {everything.numbers['rows']:,} rows: {everything.numbers[f'{part}_{kind}']:.4g})"
+        name = f"{part}_{kind}"
+        others = [line for line in map(run.record.line, (ALL, RANDOM)) if line is not None and line.numbers.get(name) is not None]
+        said = f"an {words.format(ERRORS[kind])} of {main.numbers[name]:.4g}"
+        if others:
+            said += f" ({', '.join(f'{line.method}: {line.numbers[name]:.4g}' for line in others)})"
         errors.append(said)
     kept, m = main.numbers["rows"], run.record.facts["rows"]
+    trained = f"; trained on them, the model has {' and '.join(errors)}" if errors else ""
     return (
-        f"The method {main.method} {verb} {kept:,} of {m:,} rows ({100 * kept / m:.3g}\N{NO-BREAK SPACE}%); "
-        f"trained on them, the model has {' and '.join(errors)}. {' '.join(proven(run.record.facts))}"
+        f"The method {main.method} {verb} {kept:,} of {m:,} rows ({100 * kept / m:.3g}\N{NO-BREAK SPACE}%)"
+        f"{trained}. {' '.join(proven(run.record.facts))}"
     ).strip()
 
 
@@ -94,7 +113,7 @@ def _tiles(run: Run) -> dict[str, str]:
     for part, words in PARTS.items():
         kind = _judged(run, part)
         if kind is not None:
-            out[words.format(ERRORS[kind]).removeprefix("a ").removeprefix("an ")] = f"{numbers[f'{part}_{kind}']:.4g}"
+            out[words.format(ERRORS[kind])] = f"{numbers[f'{part}_{kind}']:.4g}"
     return out | {"alpha": f"{numbers['alpha']:.3g}", "seconds": f"{run.record.main.seconds:.1f}"}
 
 
@@ -170,6 +189,7 @@ def _settings(facts: Mapping[str, Any]) -> dict[str, Text]:
         "candidate rows": f"{facts['rows']:,}",
         **split_settings(facts),
         "budget": "none: as many rows as help" if facts["budget"] is None else f"{facts['budget']:,} rows",
+        "tolerance": "" if facts.get("tolerance") is None else f"{100 * facts['tolerance']:g} %",
         "alpha": f"{facts['alpha']:g}" if facts["alpha"] is not None else chosen,
         **(_judge_settings(facts) if "judge" in facts else {}),
     }

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,22 @@ from mixbin._files import json_text
 from mixbin._validate import Floats
 from mixbin.data import tables
 from mixbin.errors import InvalidInput
+from mixbin.problem import Indices
 from mixbin.problems import RidgeDistillation
-from mixbin.problems.distillation.trust import search_settings, trust
+from mixbin.problems.distillation.budget_curve import BudgetCurve
+from mixbin.problems.distillation.references import Model, References, against
+from mixbin.problems.distillation.trust import Trust, search_settings, trust
 from mixbin.reporting.figures import selection_data
 from mixbin.reporting.record import Line, Record
+from mixbin.reporting.verdict import percent_text
 from mixbin.result import Result
 from mixbin.studies.distillation import page
+from mixbin.studies.distillation.fewest import Fewest, curve_around
 from mixbin.studies.distillation.options import Judge
-from mixbin.studies.distillation.rows import RowStudy, TableStudy
-from mixbin.studies.study import Table, split_words
+from mixbin.studies.distillation.rows import RowStudy, TableStudy, mean_and_spread
+from mixbin.studies.distillation.where import where
+from mixbin.studies.options import Method, parse_tolerance
+from mixbin.studies.study import Spent, Table, split_words
 
 
 def finite(number: float) -> float | None:
@@ -34,16 +42,32 @@ class RidgeStudy(RowStudy):
     """What the study of a table in memory and that of a folder of Parquet files share: the ridge regression."""
 
     error, digits = "rmse", ".6g"
-    measured = "loss is half the mean squared error, RMSE the typical error of a prediction: lower is better."
+    measured = "RMSE is the typical error of a prediction: lower is better."
     problem: RidgeDistillation
+    fewest: Fewest | None = None
+    """The search for the smallest budget, if there is one."""
 
     def check(self) -> None:
-        """A regression needs a budget: no label of a row says that the row does harm."""
+        """A regression needs a budget or a tolerance: no label of a row says that the row does harm."""
         super().check()
-        if self.budget is None:
-            raise InvalidInput("--budget must be given for a regression, got none; write one such as --budget 10%")
+        options = self.options
+        if (self.budget is None) == (self.tolerance is None):
+            if self.budget is None:
+                raise InvalidInput(
+                    "--budget or --tolerance must be given for a regression, got neither; write one such as --budget 10%"
+                )
+            raise InvalidInput("--tolerance has no use beside --budget; leave one of them out")
+        if self.tolerance is not None and options.method not in (Method.PENALIZE, Method.ALL):
+            raise InvalidInput(
+                f"--tolerance has no use with --method {options.method.value}; use penalize or all, or give it a --budget"
+            )
         _ = self.outer_alpha
-        check.real("--gap-tol", self.options.gap_tol, low=0, remedy="write a share such as 0.001, or 0")
+        check.real("--gap-tol", options.gap_tol, low=0, remedy="write a share such as 0.001, or 0")
+
+    @property
+    def tolerance(self) -> float | None:
+        """The tolerance as a number."""
+        return None if self.options.tolerance is None else parse_tolerance(self.options.tolerance)
 
     @property
     def judged_by_all(self) -> bool:
@@ -62,70 +86,128 @@ class RidgeStudy(RowStudy):
             raise check.fail("--outer-alpha", text, "cv or a number of at least 0", remedy) from None
 
     def problem_of(self, *tables: Any) -> RidgeDistillation:
-        """The problem with these tables and the settings typed."""
+        """The problem with these tables and the settings typed; with a tolerance, its budget is not known yet."""
         budget, options = self.budget, self.options
-        assert budget is not None
-        settings: dict[str, Any] = {"budget": budget, "alpha": options.alpha, "outer_alpha": self.outer_alpha}
+        settings: dict[str, Any] = {"budget": 1 if budget is None else budget}
+        settings |= {"alpha": options.alpha, "outer_alpha": self.outer_alpha}
         settings |= {"standardize": options.standardize, "cv_seed": options.seed}
         return RidgeDistillation(*tables, **settings)
 
+    def contents(self) -> dict[str, Any]:
+        """With a tolerance, the budget follows from the rest."""
+        tolerance = self.tolerance
+        return super().contents() | ({} if tolerance is None else {"budget": None, "tolerance": tolerance})
+
+    def settle(self, kept: Path) -> Spent:
+        """With a tolerance, find the smallest budget."""
+        options, tolerance = self.options, self.tolerance
+        if tolerance is None:
+            return Spent()
+        self.fewest = Fewest(self.problem, tolerance, options.seed, options.gap_tol, options.max_evaluations)
+        spent = self.fewest.run(kept, options.as_json)
+        self.problem, self._start = self.fewest.start()
+        return spent
+
     def search_settings(self) -> Mapping[str, Any]:
         """As in DistillationRegressor."""
+        if self.fewest is not None:
+            return self._start
         return search_settings(self.problem, self.options.seed, self.options.gap_tol)
 
-    def measure(self, theta: NDArray[Any], lam: Floats) -> dict[str, Any]:
-        """Loss and RMSE on the validation and on the test rows, of the model trained on the chosen rows."""
-        parts = ("full" if self.judged_by_all else "validation", "test")
-        out: dict[str, Any] = {f"{name}_{kind}": None for name in parts for kind in ("loss", "rmse")}
-        for name, loss in self.losses(theta, lam).items() if theta.any() else ():
-            out |= {f"{name}_loss": loss, f"{name}_rmse": (2 * loss) ** 0.5}
-        return out | {"rows": int(np.count_nonzero(theta)), "alpha": self.problem.strength.value(lam)}
+    @cached_property
+    def compared_with(self) -> References:
+        """All rows and random rows."""
+        return References(self.problem, self.options.seed)
 
-    def losses(self, theta: NDArray[Any], lam: Floats) -> dict[str, float]:
-        """Half the mean squared error on the rows that judge, and on the test rows if there are any."""
-        weights = theta.astype(np.float64)
-        found = {"full" if self.judged_by_all else "validation": self.problem.validation_loss(weights, lam)}
+    def measure(self, theta: NDArray[Any], lam: Floats) -> dict[str, Any]:
+        """Loss and RMSE of the model trained on the chosen rows: on the rows that judge, on test rows, on rows not kept."""
+        numbers = self._numbers(None if not theta.any() else Model(*self.problem.fitted(theta, lam)), np.flatnonzero(theta))
+        return numbers | {"rows": int(np.count_nonzero(theta)), "alpha": self.problem.strength.value(lam)}
+
+    def _numbers(self, model: Model | None, rows: Indices) -> dict[str, Any]:
+        """The same of any linear model that was trained on ``rows``; all None without a model."""
+        judge = "full" if self.judged_by_all else "validation"
+        out: dict[str, Any] = {f"{name}_{kind}": None for name in (judge, "test") for kind in ("loss", "rmse")}
+        out |= {"unkept_rmse": None, "ratio": None}
+        if model is None:
+            return out
+        losses = {judge: self.problem.loss(*model)}
+        unkept, ratio = self.compared_with.measured(rows, None, model)
         if self.test_rows is not None:
-            found["test"] = self.test_loss(*self.problem.model(weights, lam))
-        return found
+            losses["test"] = self._on_test(model)
+            ratio = against(losses["test"] ** 0.5, self._all_on_test**0.5)
+        for name, loss in losses.items():
+            out |= {f"{name}_loss": loss, f"{name}_rmse": (2 * loss) ** 0.5}
+        return out | {"unkept_rmse": finite(unkept), "ratio": finite(ratio)}
+
+    @cached_property
+    def _all_on_test(self) -> float:
+        return self._on_test(self.compared_with.all_rows)
+
+    def _on_test(self, model: Model) -> float:
+        d, mean = self.problem.n_features, self.problem.rows.centre + model.point
+        coef = -model.K[0, :d]
+        return self.test_loss(coef, float(mean[d] - coef @ mean[:d]))
 
     def test_loss(self, coef: Floats, intercept: Any) -> float:
         """Half the mean squared error on the test rows."""
         raise NotImplementedError
 
     def facts(self, main: Result) -> dict[str, Any]:
-        """Also who judged, what is proven, and what speaks against the answer."""
+        """Also who judged, what is proven, what speaks against the answer, and what the figures show."""
         problem, options = self.problem, self.options
         found = trust(problem, main.theta, main.lam, main.value, options.seed)
+        doubts = [*found.doubts, *([] if found.at_bound is None else [found.at_bound])]
+        if self.fewest is not None and self.fewest.doubt is not None:
+            doubts.append(self.fewest.doubt)
+        rows = np.flatnonzero(main.theta)
         return super().facts(main) | {
             "judge": "full" if self.judged_by_all else "validation",
+            "tolerance": self.tolerance,
             "standardize": options.standardize,
             "outer_alpha": problem.outer_alpha,
             "excess": finite(found.excess),
             "unkept_ratio": finite(found.unkept_ratio),
-            "doubts": [*found.doubts, *([] if found.at_bound is None else [found.at_bound])],
+            "doubts": doubts,
+            "searched_among": None if self.fewest is None else self.fewest.path.sampled,
+            "curve": self._curve(rows, found).to_json(),
+            "where": self._where(rows),
         }
 
+    def _curve(self, rows: Indices, found: Trust) -> BudgetCurve:
+        if self.fewest is not None:
+            return self.fewest.curve(self.compared_with)
+        at = {"excess": found.excess, "error": np.nan, "ratio": found.unkept_ratio}
+        return curve_around(self.compared_with, len(rows), at)
+
+    def _where(self, rows: Indices) -> dict[str, Any] | None:
+        """The coordinates of rows around the mean of all rows."""
+        store, d = self.problem.rows, self.problem.n_features
+        mean, S = self.compared_with.moments
+        return where(lambda some: store.take(some, mean)[:, :d], store.n_rows, S[:d, :d], rows, self.options.seed)
+
     def references(self, main: Result) -> list[Line]:
-        """All candidate rows, with the best alpha for them."""
+        """A cross-validated ridge regression on all candidate rows, and ridge regressions on random rows."""
+        began, everything = time.perf_counter(), np.arange(self.problem.theta_set.size)
+        kept, compared = np.flatnonzero(main.theta), self.compared_with
+        # Its error is compared on the rows that the answer did not keep, although it was trained on these, too.
+        numbers = self._numbers(compared.all_rows, kept) | {"rows": len(everything)}
+        numbers |= {"alpha": compared.alpha_of_all, "ratio": 1.0}
+        full = Line("all rows", numbers, evaluations=1, seconds=round(time.perf_counter() - began, 3), message="cross-validated")
+        return [full, *self._random_rows(len(kept))]
+
+    def _random_rows(self, k: int) -> list[Line]:
+        """The mean and the spread over several draws."""
         began = time.perf_counter()
-        everything = np.ones(self.problem.theta_set.size, dtype=bool)
-        alpha, evaluations = self.best_alpha(everything)
-        numbers = self.measure(everything, np.asarray(self.problem.strength.lam(alpha)))
-        return [Line("all rows", numbers, evaluations=evaluations, seconds=round(time.perf_counter() - began, 3))]
-
-    def best_alpha(self, theta: NDArray[np.bool_]) -> tuple[float, int]:
-        """The alpha with the least validation error for given rows, or the fixed one; and how many were tried."""
-        from scipy.optimize import minimize_scalar
-
-        problem = self.problem
-        if isinstance(problem.alpha, float):
-            return problem.alpha, 1
-        if self.judged_by_all and problem.outer_alpha:  # a ridge regression on all rows: the least value there is
-            return problem.outer_alpha, 1
-        v, bounds = theta.astype(np.float64), np.log(problem.alpha)
-        best = minimize_scalar(lambda t: problem.validation_loss(v, np.exp(t)), bounds=bounds, method="bounded")
-        return float(np.exp(best.x)), int(best.nfev)
+        if k == self.problem.theta_set.size:
+            return []
+        draws = self.compared_with.random([k])[0]
+        rows = np.empty(0, dtype=np.intp)
+        each = [self._numbers(it.model, rows) | {"unkept_rmse": it.error} for it in draws]
+        if self.test_rows is None:
+            each = [of | {"ratio": it.ratio} for of, it in zip(each, draws, strict=True)]
+        seconds, said = round(time.perf_counter() - began, 3), f"mean and spread of {len(draws)} draws"
+        return [Line("random rows", mean_and_spread(each) | {"rows": k, "alpha": None}, None, len(draws), seconds, said)]
 
     def model(self, result: Result, rows: str) -> str:
         """The regression on the selected rows, and how to train it again with scikit-learn; ``rows`` says where they are."""
@@ -161,6 +243,12 @@ class RidgeStudy(RowStudy):
         best = f"best on {facts['validation_rows']:,} validation rows{split_off}"
         if facts.get("judge") == "full":
             best = "as well as one trained on all of them"
+        if facts.get("tolerance") is not None:
+            return (
+                f"The task: keep as few of {m:,} rows of {Path(facts['train']).name} as possible, such that a ridge regression "
+                f"trained on them predicts column {facts['target']!r} at most {percent_text(100 * facts['tolerance'])} worse "
+                f"than the best linear model, by the objective that judges; {alpha}. Found: {k:,} rows.{test}"
+            )
         return (
             f"The task: keep {k:,} of {m:,} rows of {Path(facts['train']).name}, chosen such that a ridge regression trained on "
             f"them predicts column {facts['target']!r} {best}; {alpha}.{test}"

@@ -12,15 +12,28 @@ from mixbin import _validate as check
 from mixbin._files import csv_text
 from mixbin.data import tables
 from mixbin.errors import InvalidInput, Unsolved
-from mixbin.reporting.runs import Column
+from mixbin.reporting.record import Record
+from mixbin.reporting.runs import SPREAD, Column
+from mixbin.reporting.verdict import Verdict
 from mixbin.result import Result
 from mixbin.studies.distillation import page
 from mixbin.studies.distillation.options import DistillOptions, Judge
+from mixbin.studies.distillation.verdict import verdict
 from mixbin.studies.options import parse_budget
 from mixbin.studies.study import Study
 
 P = TypeVar("P")
 """Some rows as the study keeps them."""
+
+
+def mean_and_spread(each: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The mean of every number over several draws, and its standard deviation; None where a draw has no number."""
+    out: dict[str, Any] = {}
+    for name in each[0]:
+        values = [numbers[name] for numbers in each]
+        good = all(value is not None and np.isfinite(value) for value in values)
+        out |= {name: float(np.mean(values)), f"{name}{SPREAD}": float(np.std(values))} if good else {name: None}
+    return out
 
 
 class RowStudy(Study[DistillOptions]):
@@ -116,15 +129,27 @@ class RowStudy(Study[DistillOptions]):
         """Losses and errors, rows and alpha."""
         error = page.ERRORS[cls.error]
         return {
-            "validation_loss": Column("validation loss", cls.digits, "validation\nloss"),
-            f"validation_{cls.error}": Column(f"validation {error}", cls.digits, f"validation\n{error}"),
-            "full_loss": Column("loss on all rows", cls.digits, "loss on\nall rows"),
-            f"full_{cls.error}": Column(f"{error} on all rows", cls.digits, f"{error} on\nall rows"),
-            "test_loss": Column("test loss", cls.digits),
-            f"test_{cls.error}": Column(f"test {error}", cls.digits, f"test\n{error}"),
+            f"test_{cls.error}": Column(f"{error} on test rows", cls.digits, f"{error},\ntest"),
+            f"unkept_{cls.error}": Column(f"{error} on rows not kept", cls.digits, f"{error},\nnot kept"),
+            "ratio": Column("error / that of all rows", ".4f", "error /\nall rows"),
+            f"validation_{cls.error}": Column(f"{error} on the validation rows, which judged", cls.digits, f"{error},\njudged"),
+            f"full_{cls.error}": Column(f"{error} on all rows, which judged", cls.digits, f"{error},\njudged"),
             "rows": Column("rows", ",d", "rows"),
+            "test_loss": Column("test loss", cls.digits),
+            "validation_loss": Column("loss that judged", cls.digits),
+            "full_loss": Column("loss that judged", cls.digits),
             "alpha": Column("alpha", ".3g"),
         }
+
+    @classmethod
+    def explained(cls, record: Record) -> list[str]:
+        """Also which rows the errors are on."""
+        return [*super().explained(record), *page.which_rows(record)]
+
+    @classmethod
+    def verdict(cls, record: Record) -> Verdict | None:
+        """Beside all rows and random rows."""
+        return verdict(record)
 
 
 class TableStudy(RowStudy, Generic[P]):

@@ -7,12 +7,16 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from mixbin.plot import StructureMap, structure_map
+from mixbin.plot import Bar, StructureMap, compared, structure_map
 from mixbin.plot.structure import one_hot
+from mixbin.problems.distillation.references import against
 from mixbin.reporting.blocks import Block, Listing, Section, Text, isolated
-from mixbin.reporting.figures import Drawings
+from mixbin.reporting.figures import NARROW, Drawings
+from mixbin.reporting.record import Record
 from mixbin.reporting.runs import PageParts, Run, split_settings
+from mixbin.reporting.verdict import Verdict, apart, percent_text, worse
 from mixbin.reporting.words import GROUPS
+from mixbin.studies.groups.references import NOTHING, ONE
 
 
 def parts(run: Run) -> PageParts:
@@ -35,7 +39,21 @@ def parts(run: Run) -> PageParts:
         question=GROUPS,
         settings=_settings(facts),
         first=first,
+        beside=lambda drawings: _compared(drawings, run.record),
     )
+
+
+def _compared(drawings: Drawings, record: Record) -> list[Block]:
+    """No structure, one group, the truth and the methods, as dots."""
+    part = "validation" if record.main.numbers["test_loss"] is None else "test"
+    bars = [
+        Bar(line.method, line.numbers[f"{part}_loss"], ours=line is record.main)
+        for line in record.lines
+        if line.numbers.get(f"{part}_loss") is not None
+    ]
+    label = "G on the test rows" if part == "test" else "G on the validation rows, which chose the groups"
+    caption = "The methods side by side: half the mean squared error, averaged over the tasks."
+    return [drawings.curves(compared(bars, label), caption, narrow=compared(bars, label, NARROW))]
 
 
 def _structures(run: Run, names: list[str]) -> list[StructureMap]:
@@ -52,6 +70,41 @@ def doubts(facts: Mapping[str, Any]) -> list[str]:
     return [f"Beware: {doubt}." for doubt in facts.get("doubts", [])]
 
 
+def verdict(record: Record) -> Verdict | None:
+    """What the groups are worth beside no structure and one group; None if the record lacks these."""
+    others = {name: line.numbers for name in (NOTHING, ONE) if (line := record.line(name)) is not None}
+    if len(others) < 2:
+        return None
+    main, n = record.main.numbers, record.main.numbers["groups"]
+    said = f"{_counted(record.facts['features'], 'feature')} in {_counted(n, 'group')} train models"
+    if main["test_loss"] is None:
+        return Verdict(
+            f"{said} whose error on new data is not known: there are no test rows, and the validation rows chose the groups. On "
+            f"these, G is {_apart(main, others[NOTHING], 'validation_loss')} that of no structure and "
+            f"{_apart(main, others[ONE], 'validation_loss')} that of one group.",
+            _red(main, others, "validation_loss", "on the validation rows, although these chose the groups"),
+        )
+    return Verdict(
+        f"{said} whose error (G on {record.facts['test_rows']:,} test rows) is {_apart(main, others[NOTHING], 'test_loss')} that "
+        f"of no structure and {_apart(main, others[ONE], 'test_loss')} that of one group.",
+        _red(main, others, "test_loss", "on the test rows"),
+    )
+
+
+def _apart(main: Mapping[str, Any], other: Mapping[str, Any], name: str) -> str:
+    words = apart(against(main[name], other[name]))
+    return f"{words} to" if words == "equal" else words
+
+
+def _red(main: Mapping[str, Any], others: Mapping[str, Mapping[str, Any]], name: str, where: str) -> tuple[str, ...]:
+    found = {other: against(main[name], numbers[name]) for other, numbers in others.items()}
+    return tuple(
+        f"Worse than {other}: G {where} is {percent_text(100 * (ratio - 1))} larger. Do without these groups."
+        for other, ratio in found.items()
+        if worse(ratio, 1.0)
+    )
+
+
 def _answer(run: Run) -> str:
     """What came out, and what speaks against it."""
     return " ".join([_found(run), *doubts(run.record.facts)])
@@ -62,7 +115,8 @@ def _found(run: Run) -> str:
     main, truth = run.record.main, run.record.line("oracle")
     part = "validation" if main.numbers["test_loss"] is None else "test"
     said = f"The method {main.method} finds {_counted(main.numbers['groups'], 'group')}"
-    said += f"; the models that use them have a {part} loss of {main.numbers[f'{part}_loss']:.4g}"
+    judged = ", by which they were chosen," if part == "validation" else ""
+    said += f"; the models that use them have a {part} loss{judged} of {main.numbers[f'{part}_loss']:.4g}"
     if truth is not None:
         said += f" (the true groups: {truth.numbers[f'{part}_loss']:.4g})"
     index = main.numbers["adjusted_rand"]
@@ -75,7 +129,7 @@ def _found(run: Run) -> str:
 
 def _tiles(run: Run) -> dict[str, str]:
     numbers = run.record.main.numbers
-    out = {"groups": f"{numbers['groups']:,}", "validation G": f"{numbers['validation_loss']:.4g}"}
+    out = {"groups": f"{numbers['groups']:,}", "validation G, which judged": f"{numbers['validation_loss']:.4g}"}
     if numbers["test_loss"] is not None:
         out["test G"] = f"{numbers['test_loss']:.4g}"
     return out | {"lam": f"{numbers['lam']:.3g}", "seconds": f"{run.record.main.seconds:.1f}"}

@@ -21,9 +21,11 @@ from mixbin.problems import GroupLassoStructure
 from mixbin.problems.group_lasso.structure import lam_at_bound
 from mixbin.reporting.record import Line, Record
 from mixbin.reporting.runs import Column, shown
+from mixbin.reporting.verdict import Verdict
 from mixbin.result import Result, Status
 from mixbin.studies.groups import page
 from mixbin.studies.groups.options import SYNTHETIC, GroupsOptions
+from mixbin.studies.groups.references import NOTHING, references
 from mixbin.studies.pages import any_letters
 from mixbin.studies.study import Study, Table, split_words
 
@@ -188,6 +190,11 @@ class Groups(Study[GroupsOptions]):
         }
 
     def references(self, main: Result) -> list[Line]:
+        """No structure, one group, and the true structure, where it is known."""
+        plain = references(self._centred(self.data.train), self._errors, lambda n: self._problem(n, self.options.lam))
+        return [*plain, *self._oracle(main)]
+
+    def _oracle(self, main: Result) -> list[Line]:
         """The true structure, where it is known, with the lam of the answer."""
         if self.data.labels is None:
             return []
@@ -263,8 +270,8 @@ class Groups(Study[GroupsOptions]):
     def columns(cls) -> Mapping[str, Column]:
         """Losses, lam and groups; the truth comes on the page only."""
         return {
-            "validation_loss": Column("validation G", ".4g", "valid.\nG"),
             "test_loss": Column("test G", ".4g", "test\nG"),
+            "validation_loss": Column("validation G, which judged", ".4g", "judged\nG"),
             "lam": Column("lam", ".3g", "lam"),
             "groups": Column("groups used", ",d", "groups\nused"),
             "ungrouped": Column("without a group", ",d", "no\ngroup", rare=True),
@@ -273,10 +280,20 @@ class Groups(Study[GroupsOptions]):
 
     @classmethod
     def explained(cls, record: Record) -> list[str]:
-        """Also what it means that features have no group."""
+        """Also which rows the losses are on, what the references are, and what it means that features have no group."""
         alone = "Simple rounding leaves features without a group, which are then hardly penalised."
         ungrouped = any(line.numbers["ungrouped"] for line in record.lines)
-        return [*super().explained(record), *([alone] if ungrouped else [])]
+        plain = (
+            "The validation rows chose the groups, so their G is an optimised number, and no error on new data. no structure is "
+            "a lasso in each task, one group has all features in one; both with the best strength by the validation rows."
+        )
+        compared = record.line(NOTHING) is not None
+        return [*super().explained(record), *([plain] if compared else []), *([alone] if ungrouped else [])]
+
+    @classmethod
+    def verdict(cls, record: Record) -> Verdict | None:
+        """Beside no structure and one group."""
+        return page.verdict(record)
 
     @classmethod
     def more(cls, record: Record) -> Iterator[str | Table]:

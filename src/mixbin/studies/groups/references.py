@@ -1,0 +1,67 @@
+"""What groups are compared with: models without any structure, and models for which all features are one group."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mixbin._validate import Floats
+from mixbin.data.tasks import Tasks
+from mixbin.problems import GroupLassoStructure
+from mixbin.reporting.record import Line
+
+SHARES = np.geomspace(1e-3, 1.0, 13)
+"""Strengths of the lasso that are compared, as shares of the one that makes all coefficients of a task 0."""
+LOG_LAM = 0.02
+"""How exactly the logarithm of lam is found for one group."""
+NOTHING, ONE = "no structure", "one group"
+
+Errors = Callable[[Floats], dict[str, Any]]
+
+
+def references(train: Tasks, errors: Errors, problem: Callable[[int], GroupLassoStructure]) -> list[Line]:
+    """Both lines; each has its own strength, the best one by the validation rows, as the groups have."""
+    return [_no_structure(train, errors), _one_group(train.tables[0].shape[1], errors, problem(2))]
+
+
+def _no_structure(train: Tasks, errors: Errors) -> Line:
+    """A lasso in each task."""
+    from mixbin.problems.group_lasso.lasso import lasso_models
+
+    began = time.perf_counter()
+    X, y = np.concatenate(train.tables), np.concatenate(train.targets)
+    starts = np.concatenate([[0], np.cumsum([len(it) for it in train.targets])]).astype(np.intp)
+    tried = []
+    for share in SHARES:
+        W = np.zeros((len(train.tables), X.shape[1]))
+        lasso_models(X, y, starts, float(share), W)
+        tried.append(errors(W))
+    numbers = min(tried, key=lambda it: it["validation_loss"])
+    rest = {"groups": None, "ungrouped": 0, "adjusted_rand": None, "lam": None}
+    return _line(NOTHING, numbers | rest, len(SHARES), began, "a lasso in each task")
+
+
+def _one_group(features: int, errors: Errors, problem: GroupLassoStructure) -> Line:
+    """A group lasso with all features in one group."""
+    from scipy.optimize import minimize_scalar
+
+    began = time.perf_counter()
+    theta = np.zeros((features, problem.n_groups))
+    theta[:, 0] = 1.0
+    bounds, evaluations = problem.strength.bounds, 1
+    lam: Any = np.empty(0)
+    if not isinstance(bounds, float):
+        best = minimize_scalar(
+            lambda t: problem.evaluate(theta, np.asarray(np.exp(t)), gradient=False).value,
+            bounds=np.log(bounds),
+            method="bounded",
+            options={"xatol": LOG_LAM},
+        )
+        lam, evaluations = np.asarray(np.exp(best.x)), int(best.nfev)
+    numbers = errors(problem.coef(theta, lam)) | {"groups": 1, "ungrouped": 0, "adjusted_rand": None}
+    return _line(ONE, numbers | {"lam": problem.strength.value(lam)}, evaluations, began, "all features in one group")
+
+
+def _line(name: str, numbers: dict[str, Any], evaluations: int, began: float, message: str) -> Line:
+    return Line(name, numbers, None, evaluations, round(time.perf_counter() - began, 3), message)
