@@ -1,4 +1,4 @@
-"""Columns that mostly repeat one value: the same sums, gradients and exchanges as from the dense table, and when they are used."""
+"""Columns that mostly repeat one value: the same sums, gradients and exchanges as from the dense table, and when they serve."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ NO_LAM = np.empty(0)
 def table(m=400, standardised=False, seed=0):
     """Five full columns, one of them far from 0, a constant one, and twenty that mostly repeat one value; two targets."""
     rng = np.random.default_rng(seed)
-    full = rng.normal(size=(m, 5)) + [1e5, 0, 0, 0, 0]
+    full = rng.normal(size=(m, 5)) + np.array([1e5, 0, 0, 0, 0])
     few = np.where(rng.random((m, 20)) < 0.08, rng.normal(size=(m, 20)) + 3.0, 0.0)
     X = np.hstack([full[:, :2], few[:, :10], np.full((m, 1), 7.0), full[:, 2:], few[:, 10:]])
     if standardised:
