@@ -86,9 +86,10 @@ class RidgeDistillation:
     Parameters
     ----------
     X : array, sparse matrix, Dask array or Dask dataframe of shape (m, d)
-        The candidate rows. Dense ones are copied once, in their precision (float32 or float64); sparse ones stay sparse. Rows of
-        a Dask collection, such as X of a ``ParquetFolder``, stay with the workers in blocks: in memory if they fit, else they are
-        read again in every pass.
+        The candidate rows. Dense ones are copied once, in their precision (float32 or float64), and in large tables columns that
+        mostly repeat one value are stored by their other entries, too; sparse ones stay sparse. Rows of a Dask collection, such
+        as X of a ``ParquetFolder``, stay with the workers in blocks: in memory if they fit, else they are read again in every
+        pass.
     y : array of shape (m,) or (m, e)
         One target or several. If X is a Dask collection, y must be a Dask collection with the same blocks.
     X_val : array, sparse matrix, Dask array or Dask dataframe of shape (n, d), optional
