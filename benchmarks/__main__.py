@@ -69,7 +69,7 @@ def engine(quick: bool) -> float:
     from benchmarks.engine_overhead import run
 
     own, passes = run(200_000 if quick else 1_000_000, 30)
-    return float(np.quantile(own, 0.1) / np.quantile(passes, 0.1))
+    return float(min(own) / min(passes))  # both by the clock: the least of many is what nobody disturbed
 
 
 def blog_step(quick: bool) -> float:
