@@ -162,10 +162,17 @@ def greedy_bilevel(rows, val, k, seed, net, parts=20):
 
 def ours(rows, val, k, seed):
     chosen = mb.torch.RowSelection(network(seed + 70), each, rows, val, k, seed=seed).fit()
+    print(chosen.choice_, {name: round(value, 3) for name, value in chosen.choices_.items()})
     return np.flatnonzero(chosen.support_)
 
 
-def methods(folder, noise, seed):
+def penalised(rows, val, k, seed):
+    """relax_and_penalize alone."""
+    chosen = mb.torch.RowSelection(network(seed + 70), each, rows, val, k, seed=seed, repeats=1, max_evaluations=40).fit()
+    return np.flatnonzero(chosen.result_.theta)
+
+
+def methods(folder, noise, seed, path):
 
     def with_net(choose):
         return lambda rows, val, k, seed: choose(rows, val, k, seed, fitted(folder, noise, seed)[0])
@@ -182,7 +189,7 @@ def methods(folder, noise, seed):
         "forgetting": forgetting,
         "greedy bilevel coreset": with_net(greedy_bilevel),
         "mixbin": ours,
-    }
+    } | ({"relaxed and penalised alone": penalised} if path else {})
 
 
 def run(typed):
@@ -202,7 +209,7 @@ def run(typed):
             keep(f"{noise:g}/all/{seed}/all rows", lambda: {"accuracy": accuracy(fit(rows, seed, 1_500), test)})  # noqa: B023
             keep(f"{noise:g}/all/{seed}/validation rows", lambda: {"accuracy": accuracy(fit(val, seed), test)})  # noqa: B023
             for k in typed.k:
-                for name, choose in methods(typed.data, noise, seed).items():
+                for name, choose in methods(typed.data, noise, seed, typed.path).items():
 
                     def cell(choose=choose, k=k, rows=rows, val=val, test=test, wrong=wrong, seed=seed):
                         picked = choose(rows, val, k, seed)
@@ -225,7 +232,7 @@ def table(cells):
             values = [100 * it["accuracy"] for it in found]
             wrong, seconds = (np.mean([it.get(what, np.nan) for it in found]) for what in ("wrong", "seconds"))
             shown = f"{np.mean(values):5.1f} ({np.std(values):.1f})  {100 * wrong:4.1f} %  {seconds:6.1f}  {len(found)}"
-            print(f"  {name:24s} {shown}")
+            print(f"  {name:28s} {shown}")
 
 
 if __name__ == "__main__":
@@ -236,6 +243,7 @@ if __name__ == "__main__":
     parser.add_argument("--seed-list", type=int, nargs="*", help="these seeds instead")
     parser.add_argument("--noise", type=float, nargs="*", default=[0.0, 0.2])
     parser.add_argument("--k", type=int, nargs="*", default=[500, 1_000, 2_000])
+    parser.add_argument("--path", action="store_true", help="also relax_and_penalize by itself, which takes longest")
     parser.add_argument("--table", action="store_true", help="print the table of the file and run nothing")
     typed = parser.parse_args()
     table(json.loads(typed.out.read_text()) if typed.table else run(typed))

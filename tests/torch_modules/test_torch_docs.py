@@ -46,3 +46,19 @@ def test_the_edges_of_a_graph():
     got = edges.compare("wine", 0, evaluations=8)
     assert got["all edges"] > 0.9
     assert got["mixbin"] > 0.9
+
+
+@pytest.mark.slow
+def test_a_networks_training_rows(capsys):
+    names = ran("a-networks-training-rows.md")
+    rows = names["rows"]
+    assert len(rows.subset_) == 100
+    assert names["wrong"][rows.support_].float().mean() < 0.1
+    assert rows.choice_ != "at random"
+
+
+@pytest.mark.ci
+def test_pruning(capsys):
+    names = ran("pruning.md")
+    assert abs(names["pruned"].kept - 0.1) < 1e-3
+    assert "10.0% of the weights kept" in capsys.readouterr().out

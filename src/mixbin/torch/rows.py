@@ -22,7 +22,7 @@ from mixbin.torch.tables import Table, table
 
 SCORED_AT_ONCE = 1_000
 """Rows whose losses are computed in one call, without a graph."""
-SCREENED = (0.1, 0.3, 0.5)
+SCREENED = (0.0, 0.05, 0.3, 0.5)
 """Shares of the rows, by score, that choices leave out; which of them is best depends on how many labels are wrong."""
 BATCH = 64
 """The rows of a minibatch, if ``lower`` says nothing."""
@@ -47,7 +47,7 @@ class RowProblem:
     ) -> None:
         self.theta_set, self.lam_set = theta_set, Box.empty()
         self.lower, self.how = lower, how
-        self._net, self._loss, self._rows, self._judged = Network(module), loss, rows, judged
+        self._net, self._loss, self.rows, self.judged = Network(module), loss, rows, judged
         self._devices = [self._net.device] if self._net.device.type == "cuda" else []
         self._check_once()
 
@@ -56,8 +56,8 @@ class RowProblem:
         start, round_ = self._start(warm)
         with torch.random.fork_rng(devices=self._devices):
             w, u, steps = self._trained(theta, start, round_)
-            change = self.losses(u, self._rows) - self.losses(w, self._rows)
-            outer_u, outer_w = (float(self.losses(it, self._judged).mean()) for it in (u, w))
+            change = self.losses(u, self.rows) - self.losses(w, self.rows)
+            outer_u, outer_w = (float(self.losses(it, self.judged).mean()) for it in (u, w))
         total = float(theta.sum())
         mean = float(theta @ change) / total
         kept = {"w": np.asarray(w.w.cpu().numpy(), dtype=np.float64), "round": np.array(round_)}
@@ -67,6 +67,10 @@ class RowProblem:
             return Evaluation(value, None, None, kept, info)
         return Evaluation(value, self.how.weight * (change - mean) / total, np.empty(0), kept, info)
 
+    def weights(self, warm: Warm) -> Weights:
+        """The weights in a warm state."""
+        return self._start(warm)[0]
+
     def judge(self, theta: Floats) -> float:
         """The validation loss after training from the first weights on minibatches that theta draws, without the second one."""
         net, lower = self._net, self.lower
@@ -75,7 +79,7 @@ class RowProblem:
         with torch.random.fork_rng(devices=self._devices):
             chosen = [torch.from_numpy(it).to(net.device) for it in rows]
             weights = train(lower.optimiser, net, self._objective(None), net.start, chosen, (lower.seed, 0))
-            return float(self.losses(weights, self._judged).mean())
+            return float(self.losses(weights, self.judged).mean())
 
     def losses(self, weights: Weights, rows: Table) -> Floats:
         """The loss of each row, in evaluation mode and without a graph."""
@@ -99,7 +103,7 @@ class RowProblem:
         rng = np.random.default_rng((lower.seed, round_))
         size = lower.batch_size or BATCH
         rows = rng.choice(theta.size, size=(first + more, size), p=theta / theta.sum())
-        judged = rng.integers(len(self._judged.y), size=(more, size))
+        judged = rng.integers(len(self.judged.y), size=(more, size))
         chosen = [torch.from_numpy(it).to(net.device) for it in rows]
         key = (lower.seed, round_)
         began = train(lower.optimiser, net, self._objective(None), start, chosen[:first], key)
@@ -113,7 +117,7 @@ class RowProblem:
         def objective(parameters: Any, buffers: dict[str, Any], batch: Any, key: tuple[int, ...]) -> Any:
             reseed(*key)
             mine, theirs = (batch, None) if share is None else batch
-            rows, judged = self._rows, self._judged
+            rows, judged = self.rows, self.judged
             value = self._net.call(self._of_rows, parameters, buffers, rows.x[mine], rows.y[mine]).mean()
             if share:
                 value = (
@@ -137,7 +141,7 @@ class RowProblem:
     def _check_once(self) -> None:
         """One call with two rows, so that a loss that does not fit is an error before any work is done."""
         with torch.random.fork_rng(devices=self._devices):
-            for rows in (self._rows, self._judged):
+            for rows in (self.rows, self.judged):
                 two = Table(rows.x[:2], rows.y[:2])
                 net = self._net
                 with torch.no_grad():
@@ -152,8 +156,9 @@ class RowSelection:
     """Choose the rows of a data set to train a module on, judged by its loss on validation rows.
 
     Several choices are made, the module is trained on each of them, and the one with the lowest validation loss is taken: rows at
-    random; rows at random among those that their score does not speak against; and the answer of ``relax_and_penalize``. Where
-    labels are wrong this gains much, where all are right little or nothing: see docs/a-networks-training-rows.md.
+    random; hard rows, which were drawn with a preference for large losses in the course of training; both without the rows that
+    their score speaks against; and the answer of ``relax_and_penalize``. Where labels are wrong this gains much, where all are
+    right little: see docs/a-networks-training-rows.md.
 
     Parameters
     ----------
@@ -177,8 +182,8 @@ class RowSelection:
     repeats : int
         How many times the scores are estimated, on other minibatches each, at the relaxed start where all rows are alike.
     max_evaluations : int
-        The limit of ``relax_and_penalize``: each evaluation trains the module for ``warm_steps`` and scores all rows. 0 leaves
-        it out.
+        The limit of ``relax_and_penalize``: each evaluation trains the module for ``warm_steps`` and scores all rows. It is
+        left out by default (0), because its choice lost to the others where it was tried.
     seed : int
         The seed of the run; ``lower`` has one of its own.
 
@@ -191,6 +196,8 @@ class RowSelection:
     scores_ : array
         For each row how the validation loss would change if the row got more weight, at the relaxed start where all rows are
         alike: the lower, the more useful; large ones are suspicious.
+    losses_ : array
+        For each row its mean loss in the course of training.
     choices_ : dict
         The validation loss of each choice that was tried; the lowest was taken, and ``choice_`` names it.
     result_ : Result or None
@@ -209,7 +216,6 @@ class RowSelection:
     ...     train=(X[:100], torch.where(wrong, 1 - y, y)[:100]),
     ...     validation=(X[100:], y[100:]),
     ...     budget=40,
-    ...     max_evaluations=0,
     ... ).fit()
     >>> len(chosen.subset_), chosen.support_[:40].sum() < 4
     (40, np.True_)
@@ -227,7 +233,7 @@ class RowSelection:
         lower: Train | None = None,
         hypergradient: FirstOrder | None = None,
         repeats: int = 6,
-        max_evaluations: int = 20,
+        max_evaluations: int = 0,
         seed: int = 0,
     ) -> None:
         self.module, self.loss, self.train, self.validation, self.budget = module, loss, train, validation, budget
@@ -249,7 +255,7 @@ class RowSelection:
         rows, judged = table("train", self.train, net), table("validation", self.validation, net)
         problem = RowProblem(self.module, self.loss, rows, judged, self._set(rows), lower, how)
         self.problem_ = problem
-        self.scores_ = self._scored(problem)
+        self.scores_, self.losses_ = self._scored(problem)
         choices = self._choices(problem)
         self.choices_ = {name: problem.judge(theta) for name, theta in choices.items()}
         self.choice_ = min(self.choices_, key=lambda name: self.choices_[name])
@@ -257,24 +263,30 @@ class RowSelection:
         self.subset_ = torch.utils.data.Subset(_data_set(self.train), np.flatnonzero(self.support_).tolist())
         return self
 
-    def _scored(self, problem: RowProblem) -> Floats:
-        """The mean of several estimates of the gradient at the centre; each goes on training where the one before ended."""
-        centre, warm, total = problem.theta_set.start(), None, np.zeros(problem.theta_set.shape)
+    def _scored(self, problem: RowProblem) -> tuple[Floats, Floats]:
+        """The means of gradients at the centre and of the rows' losses; each training goes on where the one before ended."""
+        centre, warm = problem.theta_set.start(), None
+        scores, losses = np.zeros(problem.theta_set.shape), np.zeros(problem.theta_set.shape)
         for _ in range(check.whole("repeats", self.repeats, low=1)):
             got = problem.evaluate(centre, np.empty(0), warm=warm)
             assert got.grad_theta is not None
-            total, warm = total + got.grad_theta, got.warm
-        return np.asarray(total / self.repeats)
+            warm = got.warm
+            scores += got.grad_theta / self.repeats
+            losses += problem.losses(problem.weights(warm), problem.rows) / self.repeats
+        return scores, losses
 
     def _choices(self, problem: RowProblem) -> dict[str, Floats]:
         """Binary points of the set by name."""
         seed = check.whole("seed", self.seed, low=0)
         noise = np.random.default_rng(seed).uniform(size=self.scores_.size)
-        rank = np.argsort(np.argsort(self.scores_, kind="stable"), kind="stable") / self.scores_.size
-        points = {"at random": problem.theta_set.vertex(noise)}
+        score, hardness = _rank(self.scores_), _rank(self.losses_)
+        points: dict[str, NDArray[np.bool_]] = {}
         for share in SCREENED:
+            without = f", without the worst {share:.0%}" if share else ""
             # A row that its score speaks against is taken only if its class has no others left.
-            points[f"at random, without the worst {share:.0%}"] = problem.theta_set.vertex(noise - 2.0 * (rank >= 1 - share))
+            against = 4.0 * (score >= 1 - share)
+            points[f"at random{without}"] = problem.theta_set.vertex(noise - against)
+            points[f"hard rows{without}"] = problem.theta_set.vertex(noise + hardness - against)
         self.result_ = None
         if check.whole("max_evaluations", self.max_evaluations, low=0):
             self.result_ = relax_and_penalize(
@@ -292,6 +304,11 @@ class RowSelection:
         sizes = np.unique(y, return_counts=True)[1]
         counts = _balanced(sizes, k) if self.classes == "balanced" else _shares(sizes, k)
         return GroupBudget(y, counts, counts, k)
+
+
+def _rank(x: Floats) -> Floats:
+    """The place of each entry in increasing order, from 0 to 1."""
+    return np.asarray(np.argsort(np.argsort(x, kind="stable"), kind="stable") / x.size)
 
 
 def _balanced(sizes: NDArray[np.intp], k: int) -> NDArray[np.intp]:
