@@ -59,6 +59,7 @@ _HOME = {
     "GroupCurve": "mixbin.estimators",
     "GroupStructureRegressor": "mixbin.estimators",
     "LabelCleaner": "mixbin.estimators",
+    "TableEncoder": "mixbin.estimators",
     "suggest_n_groups": "mixbin.estimators",
     "paper_problem": "mixbin.reproduction.paper",
     "paper_settings": "mixbin.reproduction.paper",
@@ -114,6 +115,7 @@ if TYPE_CHECKING:
         GroupCurve,
         GroupStructureRegressor,
         LabelCleaner,
+        TableEncoder,
         suggest_n_groups,
     )
     from mixbin.gradient_check import GradientCheck, check_gradient

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mixbin.reporting.record import Record
-from mixbin.reporting.runs import shown
+from mixbin.reporting.runs import how_read, shown
 from mixbin.result import Status
 from mixbin.studies.study import StudyBase, Table
 
@@ -56,7 +56,7 @@ def show_record(record: Record, study: type[StudyBase[Any]], out: object, before
     ]
     heads = ["method", *(str(column.short) for column in columns.values())]
     heads += [*(["status", "evals"] if record.n_methods else []), "seconds"]
-    console.print("\n" + study.sentence(record.facts) + "\n")
+    console.print("\n" + " ".join([study.sentence(record.facts), *how_read(record.facts)]) + "\n")
     console.print(rich_table(heads, rows))
     console.print("\n" + " ".join(study.explained(record)) + "\n")
     for more in study.more(record):
@@ -68,7 +68,7 @@ def show_record(record: Record, study: type[StudyBase[Any]], out: object, before
     if record.certificate is not None:
         console.print(f"About {study.answer.format(main.method)}: {record.certificate}\n")
     console.print(f"This run had ended before; nothing was computed again. In {out}:" if before else f"Written to {out}:")
-    files = study.all_files()
+    files = {name: what for name, what in study.all_files().items() if name in record.files}
     width = max(map(len, files)) + 1
     for name, what in files.items():
         console.print(f"  {name:<{width}} {what}")

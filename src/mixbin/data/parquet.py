@@ -105,7 +105,7 @@ class ParquetFolder:
             import pyarrow as pa
 
             # A table without rows, to look columns up in; not ``empty_table``, which would import pandas for it: 50 MB.
-            head = tables.Table(self.path, True, False, pa.Table.from_batches([], self._schemas[0]))
+            head = tables.Table(self.path, True, pa.Table.from_batches([], self._schemas[0]))
             words = self._target_word, self._ignore_word
             self.features, self.target = head.roles(str(target), [str(name) for name in ignore], words)
         else:
@@ -127,10 +127,16 @@ class ParquetFolder:
             if lost := [name for name in (*self.features, self.target) if name not in schema.names]:
                 must, remedy = f"{file} must have the columns of {first}", "add what is missing or take the file out"
                 raise InvalidInput(f"{must}, but lacks {listed(lost)}; {remedy}")
-            for name in (*self.features, self.target):
-                if not tables.holds_numbers(kind := schema.field(name).type):
-                    must, remedy = f"column {name!r} of {file} must hold numbers", f"with {self._ignore_word} {name!r}"
-                    raise InvalidInput(f"{must}, got the type {kind}; leave the column out {remedy}, or write the file anew")
+            kinds = {name: schema.field(name).type for name in (*self.features, self.target)}
+            if wrong := {name: kind for name, kind in kinds.items() if not tables.holds_numbers(kind)}:
+                (name, kind), *others = wrong.items()
+                must, remedy = f"column {name!r} of {file} must hold numbers", f"with {self._ignore_word} {name!r}"
+                more = "".join(f", {other!r} ({it})" for other, it in others)
+                likewise = f"; likewise{more[1:]}" if more else ""
+                raise InvalidInput(
+                    f"{must}, got the type {kind}; leave the column out {remedy}, or write the folder as one file, whose "
+                    f"columns are turned into numbers{likewise}"
+                )
 
     @cached_property
     def pieces(self) -> list[Piece]:

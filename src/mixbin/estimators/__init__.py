@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from mixbin.estimators.groups import GroupStructureRegressor
     from mixbin.estimators.labels.cleaner import LabelCleaner
     from mixbin.estimators.n_groups import GroupCurve, suggest_n_groups
+    from mixbin.estimators.table_encoder import TableEncoder
 
 __all__ = [
     "DistillationClassifier",
@@ -19,6 +20,7 @@ __all__ = [
     "GroupCurve",
     "GroupStructureRegressor",
     "LabelCleaner",
+    "TableEncoder",
     "suggest_n_groups",
 ]
 
@@ -31,6 +33,7 @@ __getattr__, __dir__ = lazily(
         "GroupCurve": "mixbin.estimators.n_groups",
         "GroupStructureRegressor": "mixbin.estimators.groups",
         "LabelCleaner": "mixbin.estimators.labels.cleaner",
+        "TableEncoder": "mixbin.estimators.table_encoder",
         "suggest_n_groups": "mixbin.estimators.n_groups",
     },
 )

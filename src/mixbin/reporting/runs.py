@@ -25,6 +25,10 @@ STATUSES = {
 }
 
 
+OF_THE_TABLE = ("selected.csv", "suspects.csv", "clean.csv")
+"""Files with rows of the user's table."""
+
+
 @dataclass(frozen=True)
 class Run:
     """The folder of a finished run."""
@@ -46,13 +50,30 @@ class Run:
         return read_json(self.folder / name)
 
     def table(self, name: str, most: int | None = None) -> tuple[list[str], list[list[str]]]:
-        """The columns and the first ``most`` rows of a CSV file of the folder, or all rows; the values are text."""
+        """The columns and the first ``most`` rows of a CSV file of the folder, or all rows; the values are text.
+
+        Rows of the user's table are separated as in that table, or stand in a Parquet file of the same name.
+        """
+        separator = self.record.facts.get("reading", {}).get("separator", ",") if name in OF_THE_TABLE else ","
+        path = self.folder / name
         try:
-            with (self.folder / name).open(newline="", encoding="utf-8") as file:
-                reader = csv.reader(file)
+            if not path.exists() and (packed := path.with_suffix(".parquet")).exists():
+                return parquet_table(packed, most)
+            with path.open(newline="", encoding="utf-8-sig") as file:
+                reader = csv.reader(file, delimiter=separator)
                 return next(reader), list(islice(reader, most))
         except (OSError, ValueError, StopIteration) as error:
             raise InvalidInput(f"{self.folder / name} is not what mixbin wrote there ({error}); run the command again") from None
+
+
+def reading_facts(told: Mapping[str, Any]) -> dict[str, Any]:
+    """What a record keeps about how its files were read; nothing where nothing need be told."""
+    return {"reading": dict(told)} if told else {}
+
+
+def how_read(facts: Mapping[str, Any]) -> list[str]:
+    """How the files of a run were read, in sentences; none where nothing need be told."""
+    return [str(it) for it in facts.get("reading", {}).get("said", [])]
 
 
 class Column(NamedTuple):
@@ -69,6 +90,24 @@ class Column(NamedTuple):
     def text(self, value: Any, missing: str) -> str:
         """A value of this column as text, or ``missing`` if it is None."""
         return missing if value is None else format(value, self.form)
+
+
+def parquet_table(file: Path, most: int | None) -> tuple[list[str], list[list[str]]]:
+    """The columns and the first ``most`` rows of a Parquet file, their values as text."""
+    from pyarrow import parquet
+
+    table = parquet.read_table(file)
+    first = table if most is None else table.slice(0, most)
+    columns = [_texts(column) for column in first.columns]
+    return table.column_names, [list(row) for row in zip(*columns, strict=True)]
+
+
+def _texts(column: Any) -> list[str]:
+    try:
+        values = column.to_pylist()
+    except (ArithmeticError, ValueError):  # dates that Python does not have
+        values = column.cast("string").to_pylist()
+    return ["" if value is None else str(value) for value in values]
 
 
 def shown(columns: Mapping[str, Column], record: Record) -> dict[str, Column]:
@@ -121,7 +160,7 @@ def page(run: Run, parts: PageParts, columns: Mapping[str, Column], explained: S
         asked = asked[:1].upper() + asked[1:]
         how = " ".join(it[0].upper() + it[1:] if i == 0 else it for i, it in enumerate(explained))
         return [
-            Section("What was asked", [Prose([isolating(asked, *parts.names)])]),
+            Section("What was asked", [Prose([isolating(asked, *parts.names), *how_read(run.record.facts)])]),
             *parts.first(drawings),
             Section("The methods side by side", [_methods(run.record, columns, parts.evaluations), Prose([how], muted=True)]),
             Section("How good is the answer?", [Points(evidence(run.result.certificate, run.result.status, parts.question))]),

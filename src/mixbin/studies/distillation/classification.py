@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mixbin._digest import digest
 from mixbin._files import json_text
 from mixbin._validate import Floats
-from mixbin.data import tables
+from mixbin.data import reader
 from mixbin.errors import InvalidInput
 from mixbin.estimators.classification import CLASS_SHARES, PATH_TOL, POLISH
 from mixbin.problems import SoftmaxDistillation
@@ -18,7 +18,7 @@ from mixbin.reporting.record import Line
 from mixbin.result import Result
 from mixbin.studies.distillation.options import DistillOptions, Judge
 from mixbin.studies.distillation.rows import TableStudy
-from mixbin.studies.study import split_words
+from mixbin.studies.study import Texts, split_words
 
 Part = tuple[Floats, NDArray[np.str_]]
 """Features, and classes as text."""
@@ -31,6 +31,7 @@ class Classification(TableStudy[Part]):
     files: ClassVar = {
         **TableStudy.files,
         "dropped.csv": "the other candidate rows: those whose label to doubt",
+        "dropped.parquet": "the other candidate rows: those whose label to doubt",
         "model.json": "the logistic regression trained on the selected rows",
     }
     settings: ClassVar = {"polish": POLISH}
@@ -71,9 +72,9 @@ class Classification(TableStudy[Part]):
             return super().prepare()
         return "To find wrong labels use mixbin labels, which needs no validation rows; this run drops rows that harm validation."
 
-    def part(self, read: Sequence[tables.Table]) -> Part:
+    def part(self, read: Sequence[reader.Part]) -> Part:
         """One table after the other."""
-        X, y = [it.numbers(self.features) for it in read], [it.labels(self.target) for it in read]
+        X, y = [self.reader.numbers(it) for it in read], [it.y for it in read]
         return (X[0], y[0]) if len(read) == 1 else (np.concatenate(X), np.concatenate(y))
 
     def split(self, everything: Part, rows: NDArray[np.intp], held: NDArray[np.intp]) -> tuple[Part, Part, NDArray[np.intp]]:
@@ -116,7 +117,7 @@ class Classification(TableStudy[Part]):
         classes = self.problem.classes.tolist()
         return super().facts(main) | {"task": "classification", "classes": classes, "budget": budget}
 
-    def texts(self, method: str, main: Result, out: Path) -> dict[str, str]:
+    def texts(self, method: str, main: Result, out: Path) -> Texts:
         """The rows, those that were dropped, and the model: scores are intercept + coef x, the largest wins."""
         coef, intercept = self.problem.model(main.theta, main.lam)
         model = {
@@ -128,10 +129,11 @@ class Classification(TableStudy[Part]):
             "alpha": self.problem.strength.value(main.lam),
             "candidate_rows": len(self.rows),
             "selected_rows": int(np.count_nonzero(main.theta)),
+            **self.model_facts(),
         }
         return {
-            "selected.csv": self.selected(main.theta),
-            "dropped.csv": self.selected(main.theta == 0),
+            **self.selected(main.theta),
+            **self.selected(main.theta == 0, "dropped"),
             "model.json": json_text(model),
         }
 

@@ -12,7 +12,7 @@ from mixbin import _validate as check
 from mixbin._digest import digest
 from mixbin._files import json_text
 from mixbin._validate import Floats
-from mixbin.data import tables
+from mixbin.data.reader import Part
 from mixbin.errors import InvalidInput
 from mixbin.problems import RidgeDistillation
 from mixbin.problems.distillation.trust import search_settings, trust
@@ -22,7 +22,7 @@ from mixbin.result import Result
 from mixbin.studies.distillation import page
 from mixbin.studies.distillation.options import Judge
 from mixbin.studies.distillation.rows import RowStudy, TableStudy
-from mixbin.studies.study import Table, split_words
+from mixbin.studies.study import Table, Texts, split_words
 
 
 def finite(number: float) -> float | None:
@@ -146,6 +146,7 @@ class RidgeStudy(RowStudy):
                 **({"scales": dict(zip(self.features, self.problem.scales.tolist(), strict=True))} if scaled else {}),
                 "candidate_rows": m,
                 "selected_rows": int(np.count_nonzero(result.theta)),
+                **self.model_facts(),
                 "scikit_learn": {"estimator": "sklearn.linear_model.Ridge", "alpha": m * alpha, "how": how},
             }
         )
@@ -176,6 +177,7 @@ class Regression(RidgeStudy, TableStudy[Floats]):
     """One table in memory."""
 
     kind = "regression"
+    for_classes = "--task classification"
 
     def load(self) -> None:
         """Features and target side by side, as numbers."""
@@ -183,9 +185,9 @@ class Regression(RidgeStudy, TableStudy[Floats]):
         parts = (self.train,) if self.judged_by_all else (self.train, self.validation)
         self.problem = self.problem_of(*(table for part in parts for table in (part[:, :-1], part[:, -1])))
 
-    def part(self, read: Sequence[tables.Table]) -> Floats:
+    def part(self, read: Sequence[Part]) -> Floats:
         """Features and target, side by side."""
-        parts = [it.numbers([*self.features, self.target]) for it in read]
+        parts = [np.column_stack([self.reader.numbers(it), it.y]) for it in read]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def split(
@@ -207,6 +209,8 @@ class Regression(RidgeStudy, TableStudy[Floats]):
         """Also what the figure of the selection shows."""
         return super().facts(main) | {"selection": selection_data(main.theta, self.train[:, -1], self.target)}
 
-    def texts(self, method: str, main: Result, out: Path) -> dict[str, str]:
+    def texts(self, method: str, main: Result, out: Path) -> Texts:
         """The rows and the model."""
-        return {"selected.csv": self.selected(main.theta), "model.json": self.model(main, "the rows of selected.csv")}
+        rows = self.selected(main.theta)
+        where = f"the rows of {next(iter(rows))}" + (", X as encoding here says" if self.model_facts() else "")
+        return {**rows, "model.json": self.model(main, where)}

@@ -28,7 +28,7 @@ from mixbin.reporting.blocks import (
 )
 from mixbin.reporting.figures import NARROW, Drawings
 from mixbin.reporting.record import Record
-from mixbin.reporting.runs import Column, Run, origin_section, shown
+from mixbin.reporting.runs import Column, Run, how_read, origin_section, shown
 from mixbin.studies.distillation.page import MOST_ROWS, that_fit
 from mixbin.studies.features.words import BEST, FEW, LASSO, RANDOM, REFITTED, beside_all, cut, features, measured, percent, proof
 
@@ -55,7 +55,10 @@ def page(run: Run, columns: Mapping[str, Column], explained: Sequence[str]) -> P
             Section("Beside other choices", _comparison(record, columns, explained)),
             Section("How close to the best choice?", [Prose(_gap(facts))]),
             Section("All features", _all(run)),
-            Section("What was asked", [Prose([isolating(asked[:1].upper() + asked[1:], repr(facts["target"]), name)])]),
+            Section(
+                "What was asked",
+                [Prose([isolating(asked[:1].upper() + asked[1:], repr(facts["target"]), name), *how_read(facts)])],
+            ),
             origin_section(record, _settings(facts)),
         ]
 
