@@ -571,7 +571,10 @@ def test_bad_tables_are_refused(tmp_path, kind):
         (["--test", "{text}"], "column 'a' of {text} must hold numbers, got 'x' in row 0"),
         (["--test", "{nothing}"], "{nothing} cannot be read"),
         (["--no-header"], "--target must be a column of {train}, got 'price'; it has 4 columns without names, from 0 to 3"),
-        (["--no-header", "--target", "3"], "column '0' of {train} must hold numbers, got 'a' in row 0; leave the column out"),
+        (
+            ["--no-header", "--target", "3"],
+            "column '0' of {train} must hold numbers, got 'a' in row 0; leave the columns out with --ignore 0,1,2, ",
+        ),
         (["--out", "{train}"], "--out must be a folder, got the file '{train}'"),
         (["--out", "{train}/run"], "--out '{train}/run' cannot be written to (Not a directory); choose another folder"),
     ],

@@ -111,7 +111,8 @@ def test_what_is_left_out():
     encoder = mb.TableEncoder().fit(table)
     assert encoder.get_feature_names_out().tolist() == ["x"]
     assert encoder.encoding_ == (
-        "left out: 'gone' (it has no value); left out: 'same' (it has one text only); left out: 'name' (nearly all its texts differ)"
+        "left out: 'gone' (it has no value); left out: 'same' (it has one text only); "
+        "left out: 'name' (nearly all its texts differ)"
     )
 
 

@@ -17,8 +17,10 @@ from mixbin.errors import InvalidInput
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MOSTLY = 0.9
+MOSTLY = 0.5
 """A column is taken for one of numbers or dates if at least this share of its cells are; the others are then reported."""
+MANY = 30
+"""So it is if it has more different numbers or dates than this, whatever else it has."""
 SAMPLE = 1_000
 """Cells that are looked at before all are."""
 NUMBER_LIKE = re.compile(
@@ -152,21 +154,22 @@ class Cells:
             return dates
         if np.mean([re.fullmatch(TIME, text) is not None for text in names]) == 1:
             return Kind("time")
-        cells, total = counts[there], counts.sum()
+        cells = counts[there]
         like = np.array([it or NUMBER_LIKE.fullmatch(text) is not None for text, it in zip(names, numbers, strict=True)])
-        if cells[like].sum() >= MOSTLY * total and not numbers[like].all():
+        if _mostly(like, cells) and not numbers[like].all():
             proposals = _proposals([text for text, it in zip(names, like, strict=True) if it])
             raise self.trouble("dialect", there[like & ~numbers], proposals=proposals)
-        if cells[numbers].sum() >= MOSTLY * total:
+        if _mostly(numbers, cells):
             raise self.trouble("number", there[~numbers])
         return Kind("text")
 
     def _dates(self, names: list[str], there: NDArray[np.intp]) -> Kind | None:
         """Whether the texts are dates, and in which order; None if they are not."""
-        first = [order for order, pattern in DATES.items() if re.match(pattern, names[0]) or re.match(pattern, names[-1])]
+        some = names[:: max(1, len(names) // 20)]
+        first = [order for order, pattern in DATES.items() if any(re.match(pattern, text) for text in some)]
         shares = {order: np.array([re.match(DATES[order], text) is not None for text in names]) for order in first}
         counts = self.counts()[there]
-        found = {order: it for order, it in shares.items() if counts[it].sum() >= MOSTLY * counts.sum()}
+        found = {order: it for order, it in shares.items() if _mostly(it, counts)}
         if not found:
             return None
         if "dmy" in found and "mdy" in found:
@@ -268,7 +271,14 @@ def _are_codes(names: Sequence[str]) -> bool:
 def _proposals(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Decimal signs and signs between thousands with which all these texts are numbers."""
     dialects = ((pair, Dialect(decimal=pair[0], thousands=pair[1])) for pair in OTHERS)
-    return tuple(pair for pair, dialect in dialects if all(dialect.number(text) is not None for text in texts))
+    found = [pair for pair, dialect in dialects if all(dialect.number(text) is not None for text in texts)]
+    # A sign between thousands that no cell has need not be named.
+    return tuple(pair for pair in found if not pair[1] or (pair[0], "") not in found)
+
+
+def _mostly(some: NDArray[np.bool_], cells: NDArray[np.intp]) -> bool:
+    """Whether most cells are such, or many different ones; both are given for the different texts."""
+    return bool(cells[some].sum() >= MOSTLY * cells.sum() or np.count_nonzero(some) > MANY)
 
 
 # What may have been misread.

@@ -65,9 +65,9 @@ def _proposed(some: Sequence[Trouble]) -> str:
 
 
 def _options(decimal: str, thousands: str) -> str:
-    said = [f"--decimal {decimal}"] if decimal == "," else []
-    sign = "space" if thousands.isspace() else thousands
-    return " ".join([*said, *([f"--thousands {as_typed(sign)}"] if sign else [])])
+    said = ["--decimal ','"] if decimal == "," and thousands != "." else []
+    sign = "space" if thousands.isspace() else repr(thousands)
+    return " ".join([*said, *([f"--thousands {sign}"] if thousands else [])])
 
 
 def as_typed(name: str) -> str:
