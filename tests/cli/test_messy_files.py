@@ -349,15 +349,16 @@ def test_parquet_with_types_that_nobody_can_use(tmp_path):
     table = every_arrow_type(20).select(["int8", "price"])
     table = table.append_column("raw", pa.array([b"\0"] * 20)).append_column("tags", pa.array([["a"], ["b", "c"]] * 10))
     table = table.append_column("pairs", pa.array([[("k", 1)]] * 20, pa.map_(pa.string(), pa.int64())))
+    table = table.append_column("half", pa.array(["1,5"] * 20))
     parquet.write_table(table, tmp_path / "t.parquet")
     said = complaint(invoke("distill", tmp_path / "t.parquet", "--target", "price", *QUICK, "--out", tmp_path / "run"))
     assert "column 'raw' of " in said
     assert "likewise 'tags' (lists of 1 to 2 entries" in said
     assert "'pairs' (of the type map" in said
     assert "--ignore raw,tags,pairs" in said
-    record(
-        "distill", tmp_path / "t.parquet", "--target", "price", *QUICK, "--ignore", "raw,tags,pairs", "--out", tmp_path / "run"
-    )
+    assert "column 'half' of" in said
+    more = ["--ignore", "raw,tags,pairs", "--decimal", ","]
+    record("distill", tmp_path / "t.parquet", "--target", "price", *QUICK, *more, "--out", tmp_path / "run")
 
 
 def test_an_excel_file(tmp_path):

@@ -226,6 +226,15 @@ def _leaves(table: "pa.Table", like: Sequence[Leaf] | None = None) -> list[tuple
     return [(leaf, there[leaf.path][1]) for leaf in like if leaf.path in there]
 
 
+def unusable(table: "pa.Table") -> dict[str, str]:
+    """The columns that cannot be turned into numbers, each with the reason."""
+    try:
+        _leaves(table)
+    except NotEncodable as error:
+        return error.columns
+    return {}
+
+
 def _fits(leaf: Leaf, found: tuple[Leaf, Any] | None) -> bool:
     """Whether a column can be encoded as the one that was learnt: it is of that kind, or has no value at all."""
     numbers = ("number", "yes or no")

@@ -16,7 +16,7 @@ from mixbin._validate import Floats
 from mixbin.data import tables
 from mixbin.data.cells import Cells, Kind, Trouble, Unreadable, could_be_thousands, is_id_like
 from mixbin.data.dialect import Dialect
-from mixbin.data.encoding import Encoded, Encoding, NotEncodable, counted, words
+from mixbin.data.encoding import Encoded, Encoding, NotEncodable, counted, unusable, words
 from mixbin.data.tables import Table, holds_numbers, holds_text
 from mixbin.data.troubles import as_typed, refusal
 from mixbin.errors import InvalidInput
@@ -105,11 +105,13 @@ class Reader:
                 features[name] = self._feature(table, name)
             except Unreadable as error:
                 troubles.append(error.trouble)
+        found = pa.table(list(features.values()), names=list(features))
+        if self.encode:
+            troubles += [Trouble("type", name, 0, why) for name, why in unusable(found).items()]
         if troubles or of_target:
             raise refusal(table, [*troubles, *of_target], self.encode, self.for_classes)
         if not rows.size:
             raise InvalidInput(f"column {self.target!r} of {table.file} has no value in any row; name another column as --target")
-        found = pa.table(list(features.values()), names=list(features))
         return Part(table, rows, found if len(rows) == len(table) else found.take(pa.array(rows)), y[rows])
 
     def _targets(self, table: Table, troubles: list[Trouble]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
@@ -204,11 +206,7 @@ class Reader:
         some = pa.concat_tables([part.features for part in parts], promote_options="permissive")
         if rows is not None and len(rows) < len(some):
             some = some.take(pa.array(rows))
-        try:
-            self.encoding = Encoding(some)
-        except NotEncodable as error:
-            troubles = [Trouble("type", name, 0, why) for name, why in error.columns.items()]
-            raise refusal(self.table, troubles, True, self.for_classes) from None
+        self.encoding = Encoding(some)
         if not self.encoding.names:
             raise InvalidInput(
                 f"{self.table.file} must have a column to predict {self.target!r} from, got none that can be used "

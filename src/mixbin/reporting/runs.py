@@ -12,6 +12,7 @@ from mixbin._files import read_json
 from mixbin.errors import InvalidInput
 from mixbin.reporting.blocks import Block, Cell, Facts, Grid, Page, Points, Prose, Section, Shell, Text, isolating
 from mixbin.reporting.figures import Drawings
+from mixbin.reporting.numbers import in_form
 from mixbin.reporting.record import FILE, Record
 from mixbin.reporting.words import Question, evidence
 from mixbin.result import Result, Status
@@ -27,6 +28,11 @@ STATUSES = {
 
 OF_THE_TABLE = ("selected.csv", "suspects.csv", "clean.csv")
 """Files with rows of the user's table."""
+
+
+def status_words(status: str | None) -> str:
+    """What the answer of a line is, as a user says it."""
+    return "for comparison" if status is None else STATUSES[Status(status)]
 
 
 @dataclass(frozen=True)
@@ -89,7 +95,7 @@ class Column(NamedTuple):
 
     def text(self, value: Any, missing: str) -> str:
         """A value of this column as text, or ``missing`` if it is None."""
-        return missing if value is None else format(value, self.form)
+        return missing if value is None else in_form(value, self.form)
 
 
 def parquet_table(file: Path, most: int | None) -> tuple[list[str], list[list[str]]]:
@@ -182,7 +188,7 @@ def _methods(record: Record, columns: Mapping[str, Column], evaluations: str) ->
             *(Cell(column.text(line.numbers.get(name), "none")) for name, column in kept.items()),
             Cell(f"{line.evaluations:,d}"),
             Cell(f"{line.seconds:.2f}"),
-            Cell("for comparison" if line.status is None else STATUSES[Status(line.status)]),
+            Cell(status_words(line.status)),
         ]
         for line in record.lines
     ]

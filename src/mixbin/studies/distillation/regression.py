@@ -79,7 +79,8 @@ class RidgeStudy(RowStudy):
         out: dict[str, Any] = {f"{name}_{kind}": None for name in parts for kind in ("loss", "rmse")}
         for name, loss in self.losses(theta, lam).items() if theta.any() else ():
             out |= {f"{name}_loss": loss, f"{name}_rmse": (2 * loss) ** 0.5}
-        return out | {"rows": int(np.count_nonzero(theta)), "alpha": self.problem.strength.value(lam)}
+        alpha = self.problem.strength.value(lam)
+        return out | {"rows": int(np.count_nonzero(theta)), "ridge_alpha": alpha * self.problem.theta_set.size, "alpha": alpha}
 
     def losses(self, theta: NDArray[Any], lam: Floats) -> dict[str, float]:
         """Half the mean squared error on the rows that judge, and on the test rows if there are any."""

@@ -27,6 +27,7 @@ from mixbin.reporting.blocks import (
     isolating,
 )
 from mixbin.reporting.figures import NARROW, Drawings
+from mixbin.reporting.numbers import readable
 from mixbin.reporting.record import Record
 from mixbin.reporting.runs import Column, Run, how_read, origin_section, shown
 from mixbin.studies.distillation.page import MOST_ROWS, that_fit
@@ -81,8 +82,8 @@ def _kept(facts: Mapping[str, Any]) -> list[Block]:
     rows = [
         [
             Cell(isolated(cut(it["feature"], LONGEST_NAME))),
-            Cell(f"{it['coefficient']:.4g}"),
-            Cell(f"{it['effect']:.4g}"),
+            Cell(readable(it["coefficient"])),
+            Cell(readable(it["effect"])),
             *([Cell(f"{100 * it['stability']:.0f}\N{NO-BREAK SPACE}%")] if stability else []),
         ]
         for it in few
@@ -115,7 +116,7 @@ def _advice(facts: Mapping[str, Any]) -> list[Point]:
     lowest = counts[int(np.argmin(errors))]
     points = [Point("selected.csv has these features and the target; the call below trains the same model.", "Use them")]
     said = f"Of the counts tried, {lowest:,} has the lowest error on held-out folds"
-    said += "." if lowest == keep else f" ({min(errors):.4g}; {keep:,} has {errors[counts.index(keep)]:.4g})."
+    said += "." if lowest == keep else f" ({readable(min(errors))}; {keep:,} has {readable(errors[counts.index(keep)])})."
     if facts["enough"] < lowest:
         said += f" {facts['enough']:,} is within one standard error of that: --keep {facts['enough']} may do."
     elif lowest != keep:
@@ -201,7 +202,7 @@ def _gap(facts: Mapping[str, Any]) -> list[str]:
 def _all(run: Run) -> list[Block]:
     columns, rows = run.table("features.csv", MOST_ROWS)
     few, total = that_fit(rows), run.record.facts["features"]
-    listed = [[row[0], "yes" if row[1] == "True" else "no", row[2], *(f"{float(x):.4g}" for x in row[3:])] for row in few]
+    listed = [[row[0], "yes" if row[1] == "True" else "no", row[2], *(readable(float(x)) for x in row[3:])] for row in few]
     note: Text = "Rank 1 is kept; the others follow by how little the loss would rise if one of them replaced a feature kept."
     if len(few) < total:
         note += Markup(' The first {} of {} stand here; all are in <a href="features.csv">features.csv</a>.').format(

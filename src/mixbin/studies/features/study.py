@@ -18,6 +18,7 @@ from mixbin.errors import InvalidInput
 from mixbin.estimators import FeatureSelector
 from mixbin.problems.best_subset.problem import LARGEST
 from mixbin.reporting.blocks import Page
+from mixbin.reporting.numbers import readable
 from mixbin.reporting.record import Line, Record
 from mixbin.reporting.runs import Column, Run, reading_facts
 from mixbin.studies.features import page
@@ -289,8 +290,8 @@ class Features(FitStudy[FeaturesOptions]):
         rows = [
             [
                 cut(it["feature"], LONGEST_PRINTED),
-                f"{it['coefficient']:.4g}",
-                f"{it['effect']:.4g}",
+                readable(it["coefficient"]),
+                readable(it["effect"]),
                 *([f"{it['stability']:.2f}"] if stability else []),
             ]
             for it in facts["kept"][:MOST_PRINTED]

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from mixbin.reporting.numbers import readable
 from mixbin.reporting.record import Record
 
 ALL, RANDOM, LASSO, REFITTED, BEST = "all features", "random features", "lasso", "lasso, trained anew", "best subset"
@@ -27,7 +28,7 @@ def measured(record: Record) -> str:
     """The error on held-out folds beside that of random features and of all."""
     facts = record.facts
     key, name = ("cv_log_loss", "log loss") if facts["loss"] == "logistic" else ("cv_rmse", "error")
-    errors = {line.method: f"{line.numbers[key]:.4g}" for line in record.lines}
+    errors = {line.method: readable(line.numbers[key]) for line in record.lines}
     return (
         f"On held-out folds their {name} is {errors[BEST]}, against {errors[ALL]} with all {facts['features']:,} features and "
         f"{errors[RANDOM]} with {facts['keep']:,} at random."
