@@ -1,5 +1,7 @@
 """What is known about a binary point (docs/maths.md, "Certificates of a binary point"): only what was checked or proven."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from math import ceil, floor, inf, isfinite, isnan, log10, nan
 
@@ -7,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mixbin import _validate as check
+from mixbin._html import html_table
 from mixbin.errors import InvalidInput
 from mixbin.problem import FALL, CheckedProblem, Floats, Indices, Problem
 from mixbin.sets import BinarySet
@@ -97,12 +100,24 @@ class Certificate:
         return "consistent" if self.epsilon * self.lipschitz < 1 - 2 * self.distance else "violated"
 
     def __str__(self) -> str:
-        sentences = [self._moves_sentence(), self._penalty_sentence(), self._relaxed_sentence()]
+        return " ".join(self._sentences().values())
+
+    def _sentences(self) -> dict[str, str]:
+        """What is known, each by the question that it answers."""
+        said = {
+            "one change at a time": self._moves_sentence(),
+            "held in place": self._penalty_sentence(),
+            "beside fractions": self._relaxed_sentence(),
+        }
         if self.searches > 1:
-            sentences.append(self._searches_sentence())
+            said["other searches"] = self._searches_sentence()
         if not isnan(self.gap):
-            sentences.append(self._bound_sentence())
-        return " ".join(sentences)
+            said["proven"] = self._bound_sentence()
+        return said
+
+    def _repr_html_(self) -> str:
+        """A table with a line for each thing that is known, for notebooks."""
+        return html_table("mixbin certificate", self._sentences())
 
     def _moves_sentence(self) -> str:
         if self.moves_total == 0:

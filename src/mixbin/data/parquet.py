@@ -3,6 +3,8 @@
 Files are taken in the order of their names, numbers in them as numbers; rows are counted from 0 through all of them.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -87,7 +89,7 @@ class ParquetFolder:
         target: str | int | None = None,
         ignore: Sequence[str | int] = (),
         *,
-        like: "ParquetFolder | None" = None,
+        like: ParquetFolder | None = None,
     ) -> None:
         self._check_installed()
         if not isinstance(path, (str, Path)):
@@ -264,7 +266,7 @@ def parquet_files(path: Path) -> list[Path]:
     return sorted(shown, key=lambda it: counting_order(str(it.relative_to(path))))
 
 
-def _footers(files: Sequence[Path]) -> tuple[list[Any], list["pa.Schema"]]:
+def _footers(files: Sequence[Path]) -> tuple[list[Any], list[pa.Schema]]:
     """The metadata and the columns of each file."""
     from pyarrow import parquet
 

@@ -1,5 +1,7 @@
 """A scikit-learn classifier that trains a logistic regression on the rows worth keeping, or on the labels worth trusting."""
 
+from __future__ import annotations
+
 import warnings
 from functools import partial
 from typing import Any, Self

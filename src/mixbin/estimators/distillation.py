@@ -3,6 +3,8 @@
 One of the methods chooses the rows by solving ``RidgeDistillation``; the fitted model is the ridge regression on these rows.
 """
 
+from __future__ import annotations
+
 import warnings
 from functools import partial
 from typing import Any, Self

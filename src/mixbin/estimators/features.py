@@ -1,5 +1,7 @@
 """A scikit-learn selector that keeps the features of the best subset, with a bound on what any other could reach."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Mapping
 from typing import Any, Self
@@ -28,7 +30,7 @@ KICKS = {"squared": 60, "logistic": 4}
 """How many further starts in a row must lead to nothing better before the final search ends. Logistic ones take longer."""
 
 
-def _is_logistic(estimator: "FeatureSelector") -> bool:
+def _is_logistic(estimator: FeatureSelector) -> bool:
     return estimator.loss == "logistic"
 
 

@@ -1,5 +1,7 @@
 """Keep the k features with which a ridge or logistic regression fits best (docs/maths.md, "Best subset")."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from functools import cached_property
 from types import MappingProxyType

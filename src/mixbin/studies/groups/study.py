@@ -230,8 +230,8 @@ class Groups(Study[GroupsOptions]):
 
     def texts(self, method: str, main: Result, out: Path) -> dict[str, str]:
         """The groups, their picture and the models."""
-        from mixbin.plot import structure as heat_map
         from mixbin.plot.figure import svg_text
+        from mixbin.plot.structure import structure_figure as heat_map
 
         data, coef = self.data, self.problem.coef(main.theta, main.lam)
         with any_letters():
