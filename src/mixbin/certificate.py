@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from mixbin import _validate as check
 from mixbin._html import html_table
+from mixbin._numbers import readable
 from mixbin.errors import InvalidInput
 from mixbin.problem import FALL, CheckedProblem, Floats, Indices, Problem
 from mixbin.sets import BinarySet
@@ -126,9 +127,9 @@ class Certificate:
         if self.moves_tried == 0:
             return f"None of the {self.moves_total:,} single changes of this answer was tried."
         if self.one_move_optimal is False:
-            return f"A single change would still improve this answer, by {-self.best_change:.3g} ({tried} tried)."
+            return f"A single change would still improve this answer, by {readable(-self.best_change, 3)} ({tried} tried)."
         if self.one_move_optimal:
-            closest = f"; the closest one costs {self.best_change:.3g}" if isfinite(self.best_change) else ""
+            closest = f"; the closest one costs {readable(self.best_change, 3)}" if isfinite(self.best_change) else ""
             return f"No single change improves this answer: all {self.moves_total:,} were tried{closest}."
         return f"No single change that was tried improves this answer: {tried} were; the others are not known."
 
@@ -151,7 +152,7 @@ class Certificate:
         if self.relaxed_gap == 0:
             return f"Its value equals that of the relaxed problem it came from{bound}."
         side = "above" if self.relaxed_gap > 0 else "below"
-        return f"Its value is {abs(self.relaxed_gap):.3g} {side} that of the relaxed problem it came from{bound}."
+        return f"Its value is {readable(abs(self.relaxed_gap), 3)} {side} that of the relaxed problem it came from{bound}."
 
     def _searches_sentence(self) -> str:
         if self.different_answers == 1:

@@ -271,9 +271,7 @@ def _are_codes(names: Sequence[str]) -> bool:
 def _proposals(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Decimal signs and signs between thousands with which all these texts are numbers."""
     dialects = ((pair, Dialect(decimal=pair[0], thousands=pair[1])) for pair in OTHERS)
-    found = [pair for pair, dialect in dialects if all(dialect.number(text) is not None for text in texts)]
-    # A sign between thousands that no cell has need not be named.
-    return tuple(pair for pair in found if not pair[1] or (pair[0], "") not in found)
+    return tuple(pair for pair, dialect in dialects if all(dialect.number(text) is not None for text in texts))
 
 
 def _mostly(some: NDArray[np.bool_], cells: NDArray[np.intp]) -> bool:

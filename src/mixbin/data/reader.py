@@ -109,7 +109,7 @@ class Reader:
         if self.encode:
             troubles += [Trouble("type", name, 0, why) for name, why in unusable(found).items()]
         if troubles or of_target:
-            raise refusal(table, [*troubles, *of_target], self.encode, self.for_classes)
+            raise refusal(table, [*troubles, *of_target], self.target, self.encode, self.for_classes)
         if not rows.size:
             raise InvalidInput(f"column {self.target!r} of {table.file} has no value in any row; name another column as --target")
         return Part(table, rows, found if len(rows) == len(table) else found.take(pa.array(rows)), y[rows])
@@ -226,7 +226,7 @@ class Reader:
             encoded: Encoded = self.encoding.transform(part.features)
         except NotEncodable as error:
             troubles = [Trouble("type", name, 0, why) for name, why in error.columns.items()]
-            raise refusal(part.table, troubles, True, self.for_classes) from None
+            raise refusal(part.table, troubles, self.target, True, self.for_classes) from None
         for counts, new in ((self.filled, encoded.filled), (self.unknown, encoded.unknown)):
             for name, count in new.items():
                 counts[name] = counts.get(name, 0) + count

@@ -10,16 +10,19 @@ LONGEST = 40
 """Letters of a cell in a message."""
 
 
-def refusal(table: Table, troubles: Sequence[Trouble], encode: bool, for_classes: str) -> InvalidInput:
+def refusal(table: Table, troubles: Sequence[Trouble], target: str, encode: bool, for_classes: str) -> InvalidInput:
     """The error that names every column that cannot be used; columns with the same trouble are told together."""
     kinds = dict.fromkeys(it.kind for it in troubles)
-    said = [_said(table, kind, [it for it in troubles if it.kind == kind], encode, for_classes) for kind in kinds]
+    said = [_said(table, kind, [it for it in troubles if it.kind == kind], target, encode, for_classes) for kind in kinds]
     return InvalidInput(". Also: ".join(said))
 
 
-def _said(table: Table, kind: str, some: Sequence[Trouble], encode: bool, for_classes: str) -> str:
+def _said(table: Table, kind: str, some: Sequence[Trouble], target: str, encode: bool, for_classes: str) -> str:
     first, *others = some
-    column, names = f"column {first.column!r} of {table.file}", ",".join(as_typed(it.column) for it in some)
+    column, names = (
+        f"column {first.column!r} of {table.file}",
+        ",".join(as_typed(it.column) for it in some if it.column != target),
+    )
     where = f"got {_cut(first.value)} in row {first.row}"
     ignore = f"leave the column out with --ignore {names}" if not others else f"leave the columns out with --ignore {names}"
     word = first.value.strip("'\"")
@@ -28,7 +31,9 @@ def _said(table: Table, kind: str, some: Sequence[Trouble], encode: bool, for_cl
     if kind == "missing":
         told = f"{column} has no value in row {first.row}; fill it in, remove that row, or {ignore}, or leave out --encode none"
     elif kind == "infinite":
-        told = f"{column} is not finite in row {first.row}; replace the value or remove that row, or {ignore}"
+        told = f"{column} is not finite in row {first.row}; replace the value or remove that row" + (
+            f", or {ignore}" if names else ""
+        )
     elif kind == "type":
         told = f"{column} cannot be turned into numbers: {first.value}; {ignore}, or turn it into numbers"
     elif kind == "order":
@@ -36,7 +41,7 @@ def _said(table: Table, kind: str, some: Sequence[Trouble], encode: bool, for_cl
     elif kind == "date":
         told = f"{column} must hold dates, {where}; {missing}, {text}, or {ignore}"
     elif kind == "dialect":
-        told = f"{column} must hold numbers, {where}; {_proposed(some)}, {ignore}, or take it {text}"
+        told = f"{column} must hold numbers, {where}; {_proposed(some)}" + (f", {ignore}, or take it {text}" if names else "")
     elif kind == "target":
         classes = f"; for classes write {for_classes}" if for_classes else ""
         told = f"{column} must hold numbers, {where}; {missing}, or name another column as --target{classes}"
@@ -57,7 +62,9 @@ def _said(table: Table, kind: str, some: Sequence[Trouble], encode: bool, for_cl
 def _proposed(some: Sequence[Trouble]) -> str:
     """The options with which all these columns are numbers."""
     common = [pair for pair in some[0].proposals if all(pair in it.proposals for it in some)]
-    written = [_options(*pair) for pair in common or dict.fromkeys(pair for it in some for pair in it.proposals[:1])]
+    # A sign between thousands that no cell has need not be named.
+    needed = [pair for pair in common if not pair[1] or (pair[0], "") not in common]
+    written = [_options(*pair) for pair in needed or dict.fromkeys(pair for it in some for pair in it.proposals[:1])]
     if not written:
         return "write the number alone, without signs or units"
     # The proposals are in the order of how common they are; more than two would only confuse.

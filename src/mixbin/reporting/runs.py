@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mixbin._files import read_json
+from mixbin._numbers import in_form
 from mixbin.errors import InvalidInput
 from mixbin.reporting.blocks import Block, Cell, Facts, Grid, Page, Points, Prose, Section, Shell, Text, isolating
 from mixbin.reporting.figures import Drawings
-from mixbin.reporting.numbers import in_form
 from mixbin.reporting.record import FILE, Record
 from mixbin.reporting.words import Question, evidence
 from mixbin.result import Result, Status

@@ -6,9 +6,9 @@ from typing import Any
 
 from markupsafe import Markup
 
+from mixbin._numbers import readable
 from mixbin.reporting.blocks import Block, Listing, Prose, Section, Text, isolated
 from mixbin.reporting.figures import Drawings
-from mixbin.reporting.numbers import readable
 from mixbin.reporting.runs import PageParts, Run, split_settings
 from mixbin.reporting.words import LABELS, ROWS
 

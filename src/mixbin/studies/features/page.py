@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from mixbin._numbers import readable
 from mixbin.plot import curves
 from mixbin.plot.curves import number
 from mixbin.plot.figure import new_figure
@@ -27,7 +28,6 @@ from mixbin.reporting.blocks import (
     isolating,
 )
 from mixbin.reporting.figures import NARROW, Drawings
-from mixbin.reporting.numbers import readable
 from mixbin.reporting.record import Record
 from mixbin.reporting.runs import Column, Run, how_read, origin_section, shown
 from mixbin.studies.distillation.page import MOST_ROWS, that_fit

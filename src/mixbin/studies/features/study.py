@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mixbin import _validate as check
 from mixbin._digest import digest
 from mixbin._files import csv_text, json_text
+from mixbin._numbers import readable
 from mixbin._validate import Floats
 from mixbin.data import reader
 from mixbin.data.one_blas_thread import on_one_blas_thread
@@ -18,7 +19,6 @@ from mixbin.errors import InvalidInput
 from mixbin.estimators import FeatureSelector
 from mixbin.problems.best_subset.problem import LARGEST
 from mixbin.reporting.blocks import Page
-from mixbin.reporting.numbers import readable
 from mixbin.reporting.record import Line, Record
 from mixbin.reporting.runs import Column, Run, reading_facts
 from mixbin.studies.features import page

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from mixbin.reporting.numbers import readable
+from mixbin._numbers import readable
 from mixbin.reporting.record import Record
 
 ALL, RANDOM, LASSO, REFITTED, BEST = "all features", "random features", "lasso", "lasso, trained anew", "best subset"

@@ -13,9 +13,10 @@ def readable(value: float, digits: int = 4) -> str:
     if value == 0 or not math.isfinite(value) or not SMALLEST <= abs(value) < LARGEST:
         return f"{value:.{digits}g}"
     before = math.floor(math.log10(abs(value))) + 1
-    if before >= digits:
-        return f"{value:,.0f}" if before > 4 else f"{value:.0f}"
-    return f"{value:.{digits}g}"
+    if before > 4:
+        text = f"{value:,.{max(0, digits - before)}f}"
+        return text.rstrip("0").rstrip(".") if "." in text else text
+    return f"{value:.0f}" if before >= digits else f"{value:.{digits}g}"
 
 
 def in_form(value: float, form: str) -> str:

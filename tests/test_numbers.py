@@ -2,7 +2,7 @@
 
 import pytest
 
-from mixbin.reporting.numbers import in_form, readable
+from mixbin._numbers import in_form, readable
 
 
 @pytest.mark.parametrize(
@@ -16,6 +16,8 @@ from mixbin.reporting.numbers import in_form, readable
         (1234567.8, 4, "1,234,568"),
         (-1234567.8, 6, "-1,234,568"),
         (123.456789, 6, "123.457"),
+        (27861.93, 6, "27,861.9"),
+        (20000.0, 6, "20,000"),
         (999999.5, 6, "1,000,000"),
         (0.00012345, 3, "0.000123"),
         (1.5e-7, 3, "1.5e-07"),
