@@ -34,7 +34,10 @@ class RidgeStudy(RowStudy):
     """What the study of a table in memory and that of a folder of Parquet files share: the ridge regression."""
 
     error, digits = "rmse", ".6g"
-    measured = "loss is half the mean squared error, RMSE the typical error of a prediction: lower is better."
+    measured = (
+        "loss is half the mean squared error, RMSE the typical error of a prediction: lower is better. Ridge alpha is that of "
+        "scikit-learn's Ridge."
+    )
     problem: RidgeDistillation
 
     def check(self) -> None:

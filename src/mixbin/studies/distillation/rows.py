@@ -128,7 +128,7 @@ class RowStudy(Study[DistillOptions]):
             "test_loss": Column("test loss", cls.digits),
             f"test_{cls.error}": Column(f"test {error}", cls.digits, f"test\n{error}"),
             "rows": Column("rows", ",d", "rows"),
-            "ridge_alpha": Column("alpha of scikit-learn's Ridge", ".4g", "Ridge\nalpha"),
+            "ridge_alpha": Column("Ridge alpha", ".4g", "Ridge\nalpha"),
             "alpha": Column("alpha", ".3g"),
         }
 

@@ -181,7 +181,7 @@ def _comparison(record: Record, columns: Mapping[str, Column], explained: Sequen
     how = Prose([" ".join(explained)], muted=True)
     apart, error = record.facts["beside_all"]
     unit = "log loss" if record.facts["loss"] == "logistic" else "mean squared error"
-    change = f"{apart:+.3g} (standard error {error:.2g})"
+    change = f"{'+' if apart > 0 else ''}{readable(apart, 3)} (standard error {readable(error, 2)})"
     beside = f"From all features to the features kept, the {unit} on held-out folds changes by {change}."
     return [Prose([beside]), Grid(heads, rows, strong=len(rows) - 1), how]
 
