@@ -109,7 +109,7 @@ class TableOptions(CommonOptions):
     )
     decimal: str | None = of_files("CSV: the decimal sign, a point unless given.", "SIGN", default=None)
     thousands: str | None = of_files(
-        "CSV: the sign between thousands, such as . or space; none unless given.", "SIGN", default=None
+        "CSV: the sign between thousands, such as . (then commas are decimal) or space; none unless given.", "SIGN", default=None
     )
     day_first: bool | None = of_files(
         "CSV: whether 1/2/2020 is in February or in January; without it, seen from the column.", default=None, flags=DAYS
