@@ -257,3 +257,10 @@ def test_bad_inputs(changed, name):
     arguments = {"problem": quadratic(mb.Budget(10, 3), 0), "theta": np.arange(10) < 3} | changed
     with pytest.raises(mb.InvalidInput, match=f"^{name} must be"):
         mb.certify(**arguments)
+
+
+def test_a_notebook_shows_a_table():
+    shown = mb.Certificate(0.5, moves_tried=3, moves_total=3, best_change=0.25, value=1.0, lower_bound=0.5)._repr_html_()
+    assert shown.count("<tr>") == 4
+    assert "No single change improves this answer: all 3 were tried; the closest one costs 0.25." in shown
+    assert '<th style="text-align: left">proven</th>' in shown

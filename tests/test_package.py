@@ -1,6 +1,7 @@
 """The package as a whole: light to import, every public name there, the examples in the docstrings true."""
 
 import doctest
+import inspect
 import re
 import subprocess
 import sys
@@ -109,3 +110,17 @@ def test_the_readme_tells_the_truth(capsys):
     }
     exec(second, names)
     assert names["result"].theta.sum() == 6
+
+
+def test_help_has_short_signatures():
+    """No argument is described by more than a line; NumPy's own alias for arrays takes 300 letters."""
+    for name in mb.__all__:
+        thing = getattr(mb, name)
+        for called in (thing, getattr(thing, "fit", None)):
+            if not callable(called):
+                continue
+            try:
+                parameters = inspect.signature(called).parameters.values()
+            except (TypeError, ValueError):
+                continue
+            assert all(len(str(it)) <= 130 for it in parameters), (name, max(map(str, parameters), key=len))

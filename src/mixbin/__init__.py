@@ -62,6 +62,7 @@ _HOME = {
     "GroupCurve": "mixbin.estimators",
     "GroupStructureRegressor": "mixbin.estimators",
     "LabelCleaner": "mixbin.estimators",
+    "TableEncoder": "mixbin.estimators",
     "suggest_n_groups": "mixbin.estimators",
     "paper_problem": "mixbin.reproduction.paper",
     "paper_settings": "mixbin.reproduction.paper",
@@ -118,6 +119,7 @@ if TYPE_CHECKING:
         GroupCurve,
         GroupStructureRegressor,
         LabelCleaner,
+        TableEncoder,
         budget_curve,
         suggest_n_groups,
     )

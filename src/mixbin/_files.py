@@ -102,10 +102,10 @@ def json_text(value: Mapping[str, Any]) -> str:
     return json.dumps(value, indent=2, allow_nan=False) + "\n"
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a text file atomically."""
+def write_text(path: Path, text: str | bytes) -> None:
+    """Write a file atomically, text in UTF-8."""
     with replacing(path) as file:
-        file.write(text.encode())
+        file.write(text.encode() if isinstance(text, str) else text)
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:

@@ -1,5 +1,7 @@
 """What is known about a binary point (docs/maths.md, "Certificates of a binary point"): only what was checked or proven."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from math import ceil, floor, inf, isfinite, isnan, log10, nan
 
@@ -7,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mixbin import _validate as check
+from mixbin._html import html_table
+from mixbin._numbers import readable
 from mixbin.errors import InvalidInput
 from mixbin.problem import FALL, CheckedProblem, Floats, Indices, Problem
 from mixbin.sets import BinarySet
@@ -102,14 +106,26 @@ class Certificate:
         return "consistent" if self.epsilon * self.lipschitz < 1 - 2 * self.distance else "violated"
 
     def __str__(self) -> str:
-        sentences = [self._moves_sentence(), self._penalty_sentence(), self._relaxed_sentence()]
+        return " ".join(self._sentences().values())
+
+    def _sentences(self) -> dict[str, str]:
+        """What is known, each by the question that it answers."""
+        said = {
+            "one change at a time": self._moves_sentence(),
+            "held in place": self._penalty_sentence(),
+            "beside fractions": self._relaxed_sentence(),
+        }
         if self.searches > 1:
-            sentences.append(self._searches_sentence())
+            said["other searches"] = self._searches_sentence()
         if self.points_compared:
-            sentences.append(self._comparison_sentence())
+            said["all answers"] = self._comparison_sentence()
         if not isnan(self.gap):
-            sentences.append(self._bound_sentence())
-        return " ".join(sentences)
+            said["proven"] = self._bound_sentence()
+        return said
+
+    def _repr_html_(self) -> str:
+        """A table with a line for each thing that is known, for notebooks."""
+        return html_table("mixbin certificate", self._sentences())
 
     def _moves_sentence(self) -> str:
         if self.moves_total == 0:
@@ -118,9 +134,9 @@ class Certificate:
         if self.moves_tried == 0:
             return f"None of the {self.moves_total:,} single changes of this answer was tried."
         if self.one_move_optimal is False:
-            return f"A single change would still improve this answer, by {-self.best_change:.3g} ({tried} tried)."
+            return f"A single change would still improve this answer, by {readable(-self.best_change, 3)} ({tried} tried)."
         if self.one_move_optimal:
-            closest = f"; the closest one costs {self.best_change:.3g}" if isfinite(self.best_change) else ""
+            closest = f"; the closest one costs {readable(self.best_change, 3)}" if isfinite(self.best_change) else ""
             return f"No single change improves this answer: all {self.moves_total:,} were tried{closest}."
         return f"No single change that was tried improves this answer: {tried} were; the others are not known."
 
@@ -143,7 +159,7 @@ class Certificate:
         if self.relaxed_gap == 0:
             return f"Its value equals that of the relaxed problem it came from{bound}."
         side = "above" if self.relaxed_gap > 0 else "below"
-        return f"Its value is {abs(self.relaxed_gap):.3g} {side} that of the relaxed problem it came from{bound}."
+        return f"Its value is {readable(abs(self.relaxed_gap), 3)} {side} that of the relaxed problem it came from{bound}."
 
     def _searches_sentence(self) -> str:
         if self.different_answers == 1:

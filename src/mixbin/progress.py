@@ -1,6 +1,7 @@
 """Events, by which a callback watches a running method and can stop it, and a progress display for terminals."""
 
 import sys
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -50,12 +51,14 @@ class Event:
 
 Callback = Callable[[Event], None]
 
+REFRESHED = 8
+"""How often the line is written, at most, in a second."""
 STAGES = {"relax": "relaxing", "penalise": "penalising", "lam": "tuning lam", "polish": "polishing"}
 STAGES |= {"learn": "learning the curvature", "search": "searching"}
 
 
 class ProgressDisplay:
-    """A callback that shows the progress of a run in one line of a terminal. It writes nothing if the output is not a terminal.
+    """A callback that shows the progress of a run in one line of a terminal or of a notebook; elsewhere it writes nothing.
 
     Parameters
     ----------
@@ -73,21 +76,25 @@ class ProgressDisplay:
         self.label, self.note = label, note
         self.console = console if console is not None else Console(stderr=True)
         self._live: Live | None = None
+        self._in_notebook = _NotebookLine() if self.console.is_jupyter else None
         self._start, self._distance = 0, np.nan
 
     def __call__(self, event: Event) -> None:
         """Update the line with this event."""
-        if not self.console.is_terminal:
+        if not self.console.is_terminal and self._in_notebook is None:
             return
         if event.start != self._start:
             self._start, self._distance = event.start, np.nan
         if event.kind == "outer":
             # The distance costs a pass over theta, so it is computed only once per outer iteration.
             self._distance = event.distance
+        if self._in_notebook is not None:
+            self._in_notebook.update(lambda: "  ".join([*([self.label] if self.label else []), " · ".join(self._cells(event))]))
+            return
         if self._live is None:
             from rich.live import Live
 
-            self._live = Live(console=self.console, refresh_per_second=8, transient=True)
+            self._live = Live(console=self.console, refresh_per_second=REFRESHED, transient=True)
             self._live.start()
         self._live.update(self._line(event))
 
@@ -96,12 +103,12 @@ class ProgressDisplay:
         if self._live is not None:
             self._live.stop()
             self._live = None
+        if self._in_notebook is not None:
+            self._in_notebook.clear()
 
-    def _line(self, event: Event) -> "Table":
-        from rich.spinner import Spinner
-        from rich.table import Table
-
-        cells = [f"[bold]{STAGES[event.phase]}[/]"]
+    def _cells(self, event: Event) -> list[str]:
+        """What the line says, from the stage to the clock."""
+        cells = [STAGES[event.phase]]
         if event.starts > 1:
             cells.append(f"start {event.start + 1}/{event.starts}")
         if event.phase == "penalise":
@@ -111,14 +118,53 @@ class ProgressDisplay:
             cells.append(f"distance {self._distance:.2g}")
         rate = event.n_evaluations / event.seconds if event.seconds > 0 else 0.0
         cells += [f"{event.n_evaluations:,} evals", f"{rate:.3g}/s", _clock(event.seconds)]
-        if self.note is not None:
-            cells.append(self.note())
+        return cells if self.note is None else [*cells, self.note()]
+
+    def _line(self, event: Event) -> "Table":
+        from rich.spinner import Spinner
+        from rich.table import Table
+
+        stage, *rest = self._cells(event)
+        cells = [f"[bold]{stage}[/]", *rest]
         line = Table.grid(padding=(0, 1))
         line.add_column(width=1)
         line.add_column(no_wrap=True, overflow="ellipsis")
         text = (f"{self.label}  " if self.label else "") + "[dim] · [/]".join(cells)
         line.add_row(Spinner("dots"), text)
         return line
+
+
+class _NotebookLine:
+    """One line below a cell of a notebook, by IPython's own display, which needs no widgets."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+        self._last = -np.inf
+
+    def update(self, text: Callable[[], str]) -> None:
+        """Show a text, unless the last one was shown a moment ago."""
+        now = time.monotonic()
+        if now - self._last < 1 / REFRESHED:
+            return
+        self._last = now
+        self._show(text())
+
+    def _show(self, text: str) -> None:
+        from html import escape
+
+        from IPython.display import HTML, display
+
+        line = HTML(f"<pre>{escape(text)}</pre>" if text else "")
+        if self._handle is None:
+            self._handle = display(line, display_id=True)
+        else:
+            self._handle.update(line)
+
+    def clear(self) -> None:
+        """Leave nothing behind."""
+        if self._handle is not None:
+            self._show("")
+            self._handle, self._last = None, -np.inf
 
 
 def _clock(seconds: float) -> str:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mixbin._archive import BROKEN, broken, read_archive, write_archive
 from mixbin._conforms import conforms
 from mixbin._files import shortened
+from mixbin._html import html_table
 from mixbin._validate import fail
 from mixbin.certificate import Certificate
 from mixbin.problem import Floats
@@ -235,8 +236,6 @@ class Result:
 
     def _repr_html_(self) -> str:
         """A short table, for notebooks."""
-        from html import escape
-
         facts = {"status": self.status.value, "value": f"{self.value:.6g}"}
         facts["theta"] = f"{self.n_selected:,} of {self.theta.size:,} on, shape {self.theta.shape}"
         if self.lam.size:
@@ -248,9 +247,7 @@ class Result:
             facts["certificate"] = str(self.certificate)
         if self.settings:
             facts["settings"] = self._short_settings()
-        cell = '<td style="text-align: left; white-space: normal; max-width: 45em">'
-        rows = (f'<tr><th style="text-align: left">{name}</th>{cell}{escape(text)}</td></tr>' for name, text in facts.items())
-        return f"<table><caption>mixbin result</caption><tbody>{''.join(rows)}</tbody></table>"
+        return html_table("mixbin result", facts)
 
     def _short_settings(self) -> str:
         """The most important settings in one line; those that the problem chose are marked."""

@@ -165,7 +165,7 @@ def test_table_in_a_pipe(toured):
     lines = got.stdout.splitlines()
     assert [name for name in METHODS if any(line.startswith(name + "  ") for line in lines)] == METHODS
     header = next(line for line in lines if line.startswith("method"))
-    for column in ("validation RMSE", "test RMSE", "rows", "status", "evaluations", "seconds"):
+    for column in ("validation RMSE", "test RMSE", "rows", "answer", "evaluations", "seconds"):
         assert column in header
     assert "keep only 148 of 148 training rows" in " ".join(got.stdout.split())
 

@@ -188,7 +188,12 @@ def test_dates_that_python_does_not_have_are_given_back(tmp_path):
     table = pa.Table.from_pandas(frame(), preserve_index=False).append_column("day", late)
     (tmp_path / "t.parquet").write_bytes(as_parquet(table))
     assert distill(tmp_path / "t.parquet", tmp_path / "run", "--ignore", "day").exit_code == 0
-    assert "12921" in (tmp_path / "run" / "selected.csv").read_text()
+    written = parquet.read_table(tmp_path / "run" / "selected.parquet")
+    assert set(written.column("day").cast(pa.int32()).to_pylist()) == {4_000_000}
+    assert "12921" in (tmp_path / "run" / "report.html").read_text()
+    # As a feature, it has parts as other dates have.
+    assert distill(tmp_path / "t.parquet", tmp_path / "used").exit_code == 0
+    assert json.loads((tmp_path / "used" / "model.json").read_text())["encoding"]["features"]["day.year"]["if_missing"] == 12921
 
 
 def test_a_column_of_many_digits_is_none(tmp_path):

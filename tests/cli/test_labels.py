@@ -102,8 +102,8 @@ def test_trusted_rows_and_the_guard(files, tmp_path):
     [
         (lambda t: t.assign(kind="ant"), [], "--target must have at least two classes"),
         (lambda t: t.assign(kind=t["a"]), [], "--target must have .*HuberRegressor"),
-        (lambda t: t.assign(kind=[None, *t["kind"][1:]]), [], "column 'kind' of .* has no value in row 0"),
-        (lambda t: t.assign(a="x"), [], "column 'a' of .* must hold numbers"),
+        (lambda t: t.assign(kind=None), [], "column 'kind' of .* has no value in any row; name another column"),
+        (lambda t: t.assign(a="x"), ["--encode", "none"], "column 'a' of .* must hold numbers"),
         (lambda t: t, ["--image", "8x8"], "--image must have as many pixels"),
         (lambda t: t, ["--image", "wide"], "--image must be a height and a width"),
         (lambda t: t, ["--max-class-loss", "2"], "--max-class-loss must be"),

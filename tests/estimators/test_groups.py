@@ -447,8 +447,8 @@ BAD_CANDIDATES = {
     "too many groups": ({"candidates": (6, 7)}, "candidates must be numbers from 2 to 5"),
     "one group": ({"candidates": (1, 2)}, "candidates must be a whole number of at least 2, got 1"),
     "half a group": ({"candidates": (2.5,)}, "candidates must be a whole number of at least 2, got 2.5"),
-    "n_groups": ({"n_groups": 3}, "params must be among fit_intercept, lam, max_evaluations, method, "),
-    "a typing error": ({"lamda": 3}, "params must be among fit_intercept, lam, max_evaluations, method, "),
+    "n_groups": ({"n_groups": 3}, "params must be among callbacks, fit_intercept, lam, max_evaluations, method, "),
+    "a typing error": ({"lamda": 3}, "params must be among callbacks, fit_intercept, lam, max_evaluations, method, "),
     "a bad parameter": ({"method": "penalise"}, "method must be one of "),
     "random_state": ({"random_state": "lucky"}, "random_state must be "),
 }
@@ -509,6 +509,8 @@ SETTINGS = {
     "random_state": ["lucky", -1, 2**32, 2.5, True, np.random.default_rng(0)],
     "max_evaluations": [0, 1, -5, 2.5, NAN, "many", True],
     "n_jobs": [0, -1, 1.5, "all", True],
+    "time_limit": [0, -1.0, "long", True, NAN],
+    "callbacks": [3, [3], [None]],
     "verbose": [1, 0, None, "yes"],
 }
 

@@ -990,7 +990,7 @@ def test_figures(result, data):
         it = tried(plot.Evolution, **{name: data.draw(strategy) for name, strategy in made.items()})
         figure = it if it is REFUSED else tried(plot.evolution, it)
     if figure is not REFUSED:
-        drawn(figure)
+        drawn(figure.figure)
 
 
 PATHS = st.one_of(

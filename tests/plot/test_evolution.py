@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 
 import mixbin as mb
+from mixbin import plot
 from mixbin.errors import InvalidInput
-from mixbin.plot import Evolution, evolution
+from mixbin.plot import Evolution
 from mixbin.plot.figure import svg_text
-from tests.plot.texts import assert_readable, words
+from tests.plot.texts import assert_readable, figures, words
+
+evolution = figures(plot.evolution)
 
 PANELS = ["(a) validation loss", "(b) selected rows", "(c) integrality", "(d) test loss", "(e) RMSE on the test rows"]
 

@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 
 import mixbin as mb
+from mixbin import plot
 from mixbin.errors import InvalidInput
-from mixbin.plot import SelectionShares, selection, selection_shares
+from mixbin.plot import SelectionShares, selection_shares
 from mixbin.plot.figure import svg_text
-from tests.plot.texts import assert_readable, words
+from tests.plot.texts import assert_readable, figures, words
+
+selection = figures(plot.selection)
 
 RNG = np.random.default_rng(0)
 COUNTS = np.where(RNG.random(20_000) < 0.6, 0, np.round(RNG.pareto(1.0, 20_000) * 5))

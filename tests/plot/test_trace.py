@@ -9,12 +9,16 @@ import numpy as np
 import pytest
 
 import mixbin as mb
+from mixbin import plot
 from mixbin.errors import InvalidInput
-from mixbin.plot import distance, distance_curve, trace, trace_curves
+from mixbin.plot import distance_curve, trace_curves
 from mixbin.plot.curves import number, thin, tick_label
 from mixbin.plot.figure import new_figure, svg_text
 from tests.instances import finite_sum, quadratic, readme_example
-from tests.plot.texts import assert_readable, words
+from tests.plot.texts import assert_readable, figures, words
+
+distance = figures(plot.distance)
+trace = figures(plot.trace)
 
 
 @pytest.fixture(scope="module")

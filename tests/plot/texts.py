@@ -6,6 +6,11 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 
+def figures(draw):
+    """The whole figures of a function that returns its first axes."""
+    return lambda *args, **how: draw(*args, **how).figure
+
+
 def drawn_texts(figure: Figure) -> list[Text]:
     """All texts that are drawn, tick labels outside the view left out."""
     if figure.stale:

@@ -90,7 +90,7 @@ def test_a_page_written_later_is_the_same(runs, tmp_path):
 def test_what_a_distillation_says(runs, pages):
     summary = json.loads((runs / "rows/methods.json").read_text())
     page, line = pages["rows"], summary["methods"][-1]
-    assert "The method penalize keeps 30 of 80 rows (37.5\N{NO-BREAK SPACE}%)" in page.text
+    assert "The method penalize keeps 30 of 80 rows (30\N{NO-BREAK SPACE}% of the file)" in page.text
     references = [f"{it['method']}: {it['test_rmse']:.4g}" for it in summary["methods"][:2]]
     assert f"an RMSE on test rows of {line['test_rmse']:.4g} ({', '.join(references)})" in page.text
     assert summary["verdict"] in page.text

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mixbin.reporting.record import Line, Record
-from mixbin.reporting.runs import shown
+from mixbin.reporting.runs import how_read, shown, status_words
 from mixbin.result import Status
 from mixbin.studies.study import StudyBase, Table
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table as RichTable
 
-LEFT_ALIGNED = ("method", "status")
+LEFT_ALIGNED = ("method", "answer")
 """The columns of words. All other columns hold numbers, which are aligned to the right."""
 
 
@@ -49,14 +49,14 @@ def show_record(record: Record, study: type[StudyBase[Any]], out: object, before
         [
             line.method,
             *("\n".join(filter(None, column.cell(name, line.numbers, _missing(line)))) for name, column in columns.items()),
-            *([(line.status or "reference").lower(), f"{line.evaluations:,}"] if record.n_methods else []),
+            *([status_words(line.status), f"{line.evaluations:,}"] if record.n_methods else []),
             f"{line.seconds:.2f}",
         ]
         for line in record.lines
     ]
     heads = ["method", *(str(column.short) for column in columns.values())]
-    heads += [*(["status", "evals"] if record.n_methods else []), "seconds"]
-    console.print("\n" + study.sentence(record.facts) + "\n")
+    heads += [*(["answer", "evals"] if record.n_methods else []), "seconds"]
+    console.print("\n" + " ".join([study.sentence(record.facts), *how_read(record.facts)]) + "\n")
     console.print(rich_table(heads, rows))
     console.print("\n" + " ".join(study.explained(record)) + "\n")
     for more in study.more(record):
@@ -68,7 +68,7 @@ def show_record(record: Record, study: type[StudyBase[Any]], out: object, before
     if record.certificate is not None:
         console.print(f"About {study.answer.format(main.method)}: {record.certificate}\n")
     console.print(f"This run had ended before; nothing was computed again. In {out}:" if before else f"Written to {out}:")
-    files = study.all_files()
+    files = {name: what for name, what in study.all_files().items() if name in record.files}
     width = max(map(len, files)) + 1
     for name, what in files.items():
         console.print(f"  {name:<{width}} {what}")

@@ -54,6 +54,6 @@ def _parameter(field: "Field[Any]", option: Option) -> inspect.Parameter:
     default: Any = inspect.Parameter.empty if field.default is MISSING else field.default
     if field.default_factory is not MISSING:
         hint, default = hint | None, None
-    said: dict[str, Any] = {"help": option.help, "metavar": option.metavar, "min": option.least}
+    said: dict[str, Any] = {"help": option.help, "metavar": option.metavar, "min": option.least, "rich_help_panel": option.panel}
     made = typer.Argument(**said) if option.argument else typer.Option(*option.flags, **said)
     return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[hint, made])

@@ -3,6 +3,8 @@
 Files are taken in the order of their names, numbers in them as numbers; rows are counted from 0 through all of them.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -87,7 +89,7 @@ class ParquetFolder:
         target: str | int | None = None,
         ignore: Sequence[str | int] = (),
         *,
-        like: "ParquetFolder | None" = None,
+        like: ParquetFolder | None = None,
     ) -> None:
         self._check_installed()
         if not isinstance(path, (str, Path)):
@@ -105,7 +107,7 @@ class ParquetFolder:
             import pyarrow as pa
 
             # A table without rows, to look columns up in; not ``empty_table``, which would import pandas for it: 50 MB.
-            head = tables.Table(self.path, True, False, pa.Table.from_batches([], self._schemas[0]))
+            head = tables.Table(self.path, True, pa.Table.from_batches([], self._schemas[0]))
             words = self._target_word, self._ignore_word
             self.features, self.target = head.roles(str(target), [str(name) for name in ignore], words)
         else:
@@ -127,10 +129,16 @@ class ParquetFolder:
             if lost := [name for name in (*self.features, self.target) if name not in schema.names]:
                 must, remedy = f"{file} must have the columns of {first}", "add what is missing or take the file out"
                 raise InvalidInput(f"{must}, but lacks {listed(lost)}; {remedy}")
-            for name in (*self.features, self.target):
-                if not tables.holds_numbers(kind := schema.field(name).type):
-                    must, remedy = f"column {name!r} of {file} must hold numbers", f"with {self._ignore_word} {name!r}"
-                    raise InvalidInput(f"{must}, got the type {kind}; leave the column out {remedy}, or write the file anew")
+            kinds = {name: schema.field(name).type for name in (*self.features, self.target)}
+            if wrong := {name: kind for name, kind in kinds.items() if not tables.holds_numbers(kind)}:
+                (name, kind), *others = wrong.items()
+                must, remedy = f"column {name!r} of {file} must hold numbers", f"with {self._ignore_word} {name!r}"
+                more = "".join(f", {other!r} ({it})" for other, it in others)
+                likewise = f"; likewise{more[1:]}" if more else ""
+                raise InvalidInput(
+                    f"{must}, got the type {kind}; leave the column out {remedy}, or write the folder as one file, whose "
+                    f"columns are turned into numbers{likewise}"
+                )
 
     @cached_property
     def pieces(self) -> list[Piece]:
@@ -258,7 +266,7 @@ def parquet_files(path: Path) -> list[Path]:
     return sorted(shown, key=lambda it: counting_order(str(it.relative_to(path))))
 
 
-def _footers(files: Sequence[Path]) -> tuple[list[Any], list["pa.Schema"]]:
+def _footers(files: Sequence[Path]) -> tuple[list[Any], list[pa.Schema]]:
     """The metadata and the columns of each file."""
     from pyarrow import parquet
 

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from mixbin import _validate as check
 from mixbin._archive import BROKEN
 from mixbin._validate import Floats, listed
-from mixbin.data import tables
+from mixbin.data.reader import Reader
 from mixbin.data.tasks import TaskData, Tasks, numbered, stacked
 from mixbin.data.unpacking import MOST_TIMES, check_regular, check_utf8, counting_order, first_line, most_bytes
 from mixbin.errors import InvalidInput
 
-ENDINGS = (".csv", ".csv.gz", ".tsv", ".parquet")
+ENDINGS = (".csv", ".csv.gz", ".tsv", ".xlsx", ".parquet")
 """How the names of the tables in a folder end."""
 PARTS = {"_val": "validation", "_test": "test"}
 """What is added to the name of a task, and the rows that such a file holds."""
@@ -169,24 +169,20 @@ def _labels(file: Path, arrays: dict[str, NDArray[Any]], n_features: int) -> NDA
     return found[-1] if found else None
 
 
-def read_folder(folder: Path, target: str, ignore: Sequence[str], header: bool | None) -> TaskData:
+def read_folder(folder: Path, reader: Reader) -> TaskData:
     """A table per task, all with the same columns; NAME_val and NAME_test hold the other rows of the task NAME."""
     files = _files(folder)
     names = [name for name in files if not _ending(name)]
     if len(names) < 2:
         raise InvalidInput(f"{folder} must hold the files of two tasks or more, got {len(names)}; {LEAST_TASKS}")
-    first = tables.read(files[names[0]], header)
-    features, column = first.roles(target, ignore)
-    columns = [*features, column]
-
-    def part(ending: str) -> Tasks:
-        read = [first.numbers(columns)] if not ending else []
-        rest = names[len(read) :]
-        read += [tables.read_like(first, columns, files[name + ending], header).numbers(columns) for name in rest]
-        return stacked([it[:, :-1] for it in read], [it[:, -1] for it in read])
-
-    given = {ending: part(ending) if _all_or_none(folder, names, files, ending) else None for ending in PARTS}
-    return TaskData(names, features, part(""), given["_val"], given["_test"])
+    first = reader.train(files[names[0]])
+    endings = [ending for ending in PARTS if _all_or_none(folder, names, files, ending)]
+    train = [first, *(reader.like(files[name]) for name in names[1:])]
+    parts = {"": train, **{ending: [reader.like(files[name + ending]) for name in names] for ending in endings}}
+    reader.learn(train)
+    tasks = {ending: stacked([reader.numbers(it) for it in some], [it.y for it in some]) for ending, some in parts.items()}
+    told = reader.facts([it for some in parts.values() for it in some])
+    return TaskData(names, reader.names, tasks[""], tasks.get("_val"), tasks.get("_test"), reading=told)
 
 
 def _files(folder: Path) -> dict[str, Path]:

@@ -1,7 +1,7 @@
 """Many regression tasks over the same features: the rows of all tasks below each other, and where each task starts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -143,6 +143,8 @@ class TaskData:
     """(tasks, features): the true models."""
     split_off: list[list[int]] | None = None
     """The rows of each task that were split off for validation."""
+    reading: dict[str, Any] = field(default_factory=dict)
+    """How the files were read, where that need be told."""
 
     def with_validation(self, fraction: float | None, seed: int) -> "TaskData":
         """With validation rows split off at random from every task."""

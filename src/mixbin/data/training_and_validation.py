@@ -1,5 +1,7 @@
 """The four tables of distillation (arrays, sparse matrices or Dask collections), checked against each other, and their stores."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from mixbin.estimators.how_few_rows import budget_curve
     from mixbin.estimators.labels.cleaner import LabelCleaner
     from mixbin.estimators.n_groups import GroupCurve, suggest_n_groups
+    from mixbin.estimators.table_encoder import TableEncoder
 
 __all__ = [
     "DistillationClassifier",
@@ -20,6 +21,7 @@ __all__ = [
     "GroupCurve",
     "GroupStructureRegressor",
     "LabelCleaner",
+    "TableEncoder",
     "budget_curve",
     "suggest_n_groups",
 ]
@@ -33,6 +35,7 @@ __getattr__, __dir__ = lazily(
         "GroupCurve": "mixbin.estimators.n_groups",
         "GroupStructureRegressor": "mixbin.estimators.groups",
         "LabelCleaner": "mixbin.estimators.labels.cleaner",
+        "TableEncoder": "mixbin.estimators.table_encoder",
         "budget_curve": "mixbin.estimators.how_few_rows",
         "suggest_n_groups": "mixbin.estimators.n_groups",
     },

@@ -36,6 +36,11 @@ def check_settings(estimator: Any, whose_rows: str = "", all_may_judge: bool = F
     if fraction is not None or not all_may_judge:
         check.real("validation_fraction", fraction, low=0, high=1, open_low=True, open_high=True, remedy=remedy)
     check.flag("verbose", estimator.verbose)
+    if estimator.time_limit is not None:
+        check.real("time_limit", estimator.time_limit, low=0, open_low=True, remedy="pass seconds such as 60, or None")
+    callbacks = estimator.callbacks
+    if callbacks is not None and not (np.iterable(callbacks) and all(callable(it) for it in callbacks)):
+        raise check.fail("callbacks", callbacks, "a list of functions of an Event", "pass [function], or None")
 
 
 def generator(random_state: object) -> np.random.RandomState:
@@ -163,7 +168,8 @@ def run_method(
         "theta0": theta0,
         "seed": seed,
         "max_evaluations": estimator.max_evaluations,
-        "callbacks": [ProgressDisplay(label)] if estimator.verbose else [],
+        "time_limit": estimator.time_limit,
+        "callbacks": [*(estimator.callbacks or ()), *([ProgressDisplay(label)] if estimator.verbose else [])],
     }
     if estimator.method == "penalize":
         return relax_and_penalize(problem, **common, **settings)

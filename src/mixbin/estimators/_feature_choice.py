@@ -1,5 +1,7 @@
 """Cross-validation for feature selection: the ridge weight, and how many features to keep."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 

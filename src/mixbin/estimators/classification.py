@@ -1,6 +1,9 @@
 """A scikit-learn classifier that trains a logistic regression on the rows worth keeping, or on the labels worth trusting."""
 
+from __future__ import annotations
+
 import warnings
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -26,6 +29,7 @@ from mixbin.estimators._common import (
     validated,
 )
 from mixbin.problems import SoftmaxDistillation
+from mixbin.progress import Callback
 from mixbin.solvers import SpectralGradient
 
 FEW_ROWS, POLISH_FEW, POLISH_MANY = 500, 200, 12
@@ -92,7 +96,11 @@ class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     max_evaluations : int or None, default=None
         How many models the method may train and validate. None uses the default of the method.
     verbose : bool, default=False
-        Show the progress on a terminal.
+        Show the progress on a terminal or in a notebook.
+    time_limit : float or None, default=None
+        Seconds after which the search ends with the best answer so far; the result then depends on the speed of the machine.
+    callbacks : sequence of callables or None, default=None
+        Called with an ``Event`` after each step; ``event.stop()`` ends the search. See ``relax_and_penalize``.
 
     Attributes
     ----------
@@ -152,6 +160,8 @@ class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         random_state: int | np.random.RandomState | None = None,
         max_evaluations: int | None = None,
         verbose: bool = False,
+        time_limit: float | None = None,
+        callbacks: Sequence[Callback] | None = None,
     ) -> None:
         self.budget = budget
         self.alpha = alpha
@@ -164,6 +174,8 @@ class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.random_state = random_state
         self.max_evaluations = max_evaluations
         self.verbose = verbose
+        self.time_limit = time_limit
+        self.callbacks = callbacks
 
     def fit(self, X: ArrayLike, y: ArrayLike, X_val: ArrayLike | None = None, y_val: ArrayLike | None = None) -> Self:
         """Choose the rows and train on them.

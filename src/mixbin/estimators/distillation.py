@@ -3,7 +3,10 @@
 One of the methods chooses the rows by solving ``RidgeDistillation``; the fitted model is the ridge regression on these rows.
 """
 
+from __future__ import annotations
+
 import warnings
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -31,7 +34,7 @@ from mixbin.estimators._common import (
 from mixbin.problems import RidgeDistillation
 from mixbin.problems.distillation.budget_path import BudgetPath, not_met
 from mixbin.problems.distillation.trust import in_standard_units, search_settings, trust
-from mixbin.progress import ProgressDisplay
+from mixbin.progress import Callback, ProgressDisplay
 
 JUDGES = ("auto", "full", "validation")
 AUTO = "auto"
@@ -65,7 +68,11 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
     max_evaluations : int or None, default=None
         How many models the method may train and validate. None uses the default of the method.
     verbose : bool, default=False
-        Show the progress on a terminal.
+        Show the progress on a terminal or in a notebook.
+    time_limit : float or None, default=None
+        Seconds after which the search ends with the best answer so far; the result then depends on the speed of the machine.
+    callbacks : sequence of callables or None, default=None
+        Called with an ``Event`` after each step; ``event.stop()`` ends the search. See ``relax_and_penalize``.
     judge : {"auto", "full", "validation"}, default="auto"
         Which rows judge a choice. "full": all rows of X. "validation": X_val or, without it, rows split off X, which are then no
         candidates. "auto" is "validation" if ``fit`` gets X_val, and "full" if not.
@@ -175,6 +182,8 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         max_evaluations: int | None = None,
         verbose: bool = False,
         *,
+        time_limit: float | None = None,
+        callbacks: Sequence[Callback] | None = None,
         judge: str = "auto",
         standardize: bool = True,
         outer_alpha: float | str = "cv",
@@ -189,6 +198,8 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         self.random_state = random_state
         self.max_evaluations = max_evaluations
         self.verbose = verbose
+        self.time_limit = time_limit
+        self.callbacks = callbacks
         self.judge = judge
         self.standardize = standardize
         self.outer_alpha = outer_alpha

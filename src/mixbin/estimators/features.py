@@ -1,5 +1,7 @@
 """A scikit-learn selector that keeps the features of the best subset, with a bound on what any other could reach."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Mapping
 from typing import Any, Self
@@ -31,7 +33,7 @@ LEAST_KICKS, MOST_WORK = 4, 10_000_000
 """Logistic searches on large tables get fewer starts: rows x columns x starts stays below MOST_WORK, but 4 there are always."""
 
 
-def _is_logistic(estimator: "FeatureSelector") -> bool:
+def _is_logistic(estimator: FeatureSelector) -> bool:
     return estimator.loss == "logistic"
 
 

@@ -4,7 +4,7 @@ One of the methods finds the groups by solving ``GroupLassoStructure``; the fitt
 """
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -22,6 +22,7 @@ from mixbin.estimators._common import check_both, check_settings, generator, met
 from mixbin.problems import GroupLassoStructure
 from mixbin.problems.group_lasso.structure import lam_at_bound
 from mixbin.problems.strength import Strength
+from mixbin.progress import Callback
 
 LAM_RANGE = (1e-3, 1.0)
 LAM_GRID = np.geomspace(*LAM_RANGE, 13)
@@ -66,7 +67,11 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
     n_jobs : int or None, default=None
         The number of threads that share the tasks; None uses all cores. The result does not depend on the number.
     verbose : bool, default=False
-        Show the progress on a terminal.
+        Show the progress on a terminal or in a notebook.
+    time_limit : float or None, default=None
+        Seconds after which one run of the method ends with the best answer so far; the result then depends on the machine.
+    callbacks : sequence of callables or None, default=None
+        Called with an ``Event`` after each step; ``event.stop()`` ends the search. See ``relax_and_penalize``.
 
     Attributes
     ----------
@@ -143,6 +148,8 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
         max_evaluations: int | None = None,
         n_jobs: int | None = None,
         verbose: bool = False,
+        time_limit: float | None = None,
+        callbacks: Sequence[Callback] | None = None,
     ) -> None:
         self.n_groups = n_groups
         self.lam = lam
@@ -154,6 +161,8 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
         self.max_evaluations = max_evaluations
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.time_limit = time_limit
+        self.callbacks = callbacks
 
     def fit(self, X: Any, y: Any, X_val: Any = None, y_val: Any = None, tasks: Any = None, tasks_val: Any = None) -> Self:
         """Find the groups and train the models with them.

@@ -1,5 +1,7 @@
 """Algorithm 1 of the paper: relax the binary variables, add the penalty phi/eps, and reduce eps until they are binary."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal

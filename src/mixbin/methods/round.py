@@ -1,5 +1,7 @@
 """The baselines: minimise over the relaxed set, then round (docs/maths.md, "Baselines")."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterable
 from typing import Any, Literal

@@ -1,5 +1,7 @@
 """What the figures with curves share: colours, lines that can be told apart in grey, thinning of long curves, tick labels."""
 
+from __future__ import annotations
+
 import textwrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -83,7 +85,7 @@ def thin(y: Floats, most: int = MOST_POINTS, keep: NDArray[np.intp] | None = Non
     return np.unique(np.concatenate(chosen))
 
 
-def line(axes: "Axes", x: Floats, y: Floats, look: Look, label: str = "", joined: bool = False) -> None:
+def line(axes: Axes, x: Floats, y: Floats, look: Look, label: str = "", joined: bool = False) -> None:
     """Draw a curve, with gaps where it is not finite; a point between two gaps becomes a dot.
 
     With ``joined``, the first point belongs to the curve before this one and has no marker.
@@ -100,7 +102,7 @@ def line(axes: "Axes", x: Floats, y: Floats, look: Look, label: str = "", joined
         axes.plot(x[alone], y[alone], linestyle="none", **style)
 
 
-def limit(axes: "Axes", height: float, label: str) -> None:
+def limit(axes: Axes, height: float, label: str) -> None:
     """Draw a dotted horizontal line with its name to the right of the panel, where it hides no curve."""
     axes.axhline(height, color=GREY.colour, linestyle=":", linewidth=1.4, zorder=3)
     axes.annotate(
@@ -121,7 +123,7 @@ def needs_log_axis(*curves: Floats) -> bool:
     return bool(values.size and values.min() > 0 and values.max() / LOG_AXIS_FROM > values.min())
 
 
-def tidy(axes: "Axes", across: int = 5, up: int = 5) -> None:
+def tidy(axes: Axes, across: int = 5, up: int = 5) -> None:
     """Set at most ``across`` and ``up`` steps between ticks, with plain numbers, a faint grid and no frame."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 

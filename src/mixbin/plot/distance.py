@@ -1,5 +1,7 @@
 """The distance to binary points along a run, figures 2 and 3 of the paper."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -8,10 +10,13 @@ from numpy.typing import ArrayLike
 
 from mixbin import _validate as check
 from mixbin._validate import Floats
+from mixbin.errors import InvalidInput
 from mixbin.plot.curves import BLUE, checked_steps, limit, line, tidy, with_gaps, wrapped
-from mixbin.plot.figure import new_figure
+from mixbin.plot.figure import checked_axes, first_axes, new_figure
+from mixbin.result import Result, Trace
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -53,10 +58,48 @@ def distance_curve(steps: ArrayLike, distance: ArrayLike, title: str = "", unit:
     return DistanceCurve(steps=x[looked], distance=y[looked], title=title, xlabel=unit)
 
 
-def distance(curve: DistanceCurve) -> "Figure":
-    """Draw the distance along the steps, with a line at one half."""
+def distance(result: Result | Trace | DistanceCurve, *, ax: Axes | None = None) -> Axes:
+    """Draw the distance to binary points along a run, with a line at one half.
+
+    Parameters
+    ----------
+    result : Result, Trace or DistanceCurve
+        What a method returned, its ``trace``, or a curve by ``distance_curve``.
+    ax : Axes, optional
+        Where to draw; by default a figure of its own.
+
+    Returns
+    -------
+    Axes
+        The axes; ``.figure`` is the figure.
+    """
+    curve = result if isinstance(result, DistanceCurve) else _curve_of(result)
+    if ax is None:
+        return first_axes(distance_figure(curve))
+    axes = checked_axes(ax)
+    _draw(axes, curve)
+    return axes
+
+
+def _curve_of(result: Result | Trace) -> DistanceCurve:
+    """The distances in the trace of a run."""
+    if not isinstance(result, (Result, Trace)):
+        raise check.fail("result", result, "a Result, a Trace or a DistanceCurve", "pass what a method returned")
+    path = result.trace if isinstance(result, Result) else result
+    found = path.column("distance") if len(path) else np.empty(0)
+    if not np.isfinite(found).any():
+        raise InvalidInput("result must have distances in its trace, got none; pass the result of relax_and_penalize")
+    return distance_curve(path.column("n_evaluations"), found)
+
+
+def distance_figure(curve: DistanceCurve) -> Figure:
+    """The figure of a curve."""
     figure = new_figure(4.2, 3.0)
-    axes = figure.subplots()
+    _draw(figure.subplots(), curve)
+    return figure
+
+
+def _draw(axes: Axes, curve: DistanceCurve) -> None:
     line(axes, curve.steps, curve.distance, BLUE._replace(line="-"))
     limit(axes, curve.half, "1/2" if curve.half == 0.5 else f"{curve.half:g}")
     axes.set_ylim(-0.03, 1.03)
@@ -68,4 +111,3 @@ def distance(curve: DistanceCurve) -> "Figure":
     axes.set_ylabel("distance to binary points, dist$_∞$(θ, Θ$_{bin}$)", fontsize=9)
     axes.set_title(wrapped(curve.title, 55), fontsize=10, parse_math=False)
     tidy(axes)
-    return figure

@@ -1,14 +1,15 @@
 """The evolution of a run that selects rows: five panels, before and after rounding, as in figures 4, 5 and 6 of the paper."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mixbin import _validate as check
 from mixbin._validate import Floats
 from mixbin.plot.curves import BLUE, ORANGE, SMALL_FONT, Look, limit, line, needs_log_axis, tidy, with_gaps, wrapped
-from mixbin.plot.figure import new_figure
+from mixbin.plot.figure import checked_axes, first_axes, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,11 +61,40 @@ class Evolution:
 CURVES = tuple(field.name for field in fields(Evolution) if field.name not in ("unit", "budget", "title", "rounded"))
 
 
-def evolution(it: Evolution) -> "Figure":
-    """Draw validation loss, selected rows, integrality, test loss and RMSE along the steps."""
+def evolution(it: Evolution, *, ax: "Sequence[Axes] | None" = None) -> "Axes":
+    """Draw validation loss, selected rows, integrality, test loss and RMSE along the steps, as in the paper.
+
+    Parameters
+    ----------
+    it : Evolution
+        The curves. They come from runs that were measured at every step, which a Result does not keep.
+    ax : sequence of 6 Axes, optional
+        Where to draw the five panels and their key; by default a figure of its own.
+
+    Returns
+    -------
+    Axes
+        The axes of the validation loss; ``.figure`` is the figure.
+    """
+    if ax is None:
+        return first_axes(evolution_figure(it))
+    six = [checked_axes(one) for one in np.ravel(np.asarray(ax, dtype=object))]
+    if len(six) != 6:
+        raise check.fail("ax", ax, "6 Axes", "pass those of plt.subplots(2, 3)")
+    _panels(np.array(six, dtype=object).reshape(2, 3), it)
+    return six[0]
+
+
+def evolution_figure(it: Evolution) -> "Figure":
+    """The figure of all panels."""
     figure = new_figure(9.0, 4.9)
     figure.set_layout_engine("constrained", wspace=0.04, hspace=0.06)
-    grid = figure.subplots(2, 3)
+    _panels(figure.subplots(2, 3), it)
+    figure.suptitle(wrapped(it.title, 110), fontsize=11, parse_math=False)
+    return figure
+
+
+def _panels(grid: Any, it: Evolution) -> None:
     (a, b, c), (d, e, key) = grid
     after = BLUE if it.rounded else ORANGE
     _losses(a, "(a) validation loss", it, it.validation, it.validation_rounded)
@@ -86,8 +116,6 @@ def evolution(it: Evolution) -> "Figure":
             # An empty panel gets no ticks: they would suggest a scale.
             axes.set_yticks([])
     _key(key, a, it)
-    figure.suptitle(wrapped(it.title, 110), fontsize=11, parse_math=False)
-    return figure
 
 
 def _losses(axes: "Axes", title: str, it: Evolution, before: Floats, after: Floats) -> None:

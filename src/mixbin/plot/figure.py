@@ -3,9 +3,12 @@
 import io
 import re
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
+
+from mixbin import _validate as check
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
@@ -20,6 +23,26 @@ def new_figure(width: float, height: float) -> "Figure":
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)  # attaches itself to the figure, which cannot be drawn or saved without a canvas
     return figure
+
+
+def first_axes(figure: "Figure") -> "Axes":
+    """The first axes of a figure of our own, which a notebook shows as the whole figure; ``.figure.axes`` are all of them."""
+    axes: Any = figure.axes[0]
+
+    def png() -> bytes:
+        out = io.BytesIO()
+        figure.savefig(out, format="png", dpi=100)
+        return out.getvalue()
+
+    axes._repr_png_ = png
+    return cast("Axes", axes)
+
+
+def checked_axes(ax: object) -> "Axes":
+    """``ax``, if it is Axes to draw in."""
+    if not hasattr(ax, "get_figure") or not hasattr(ax, "plot"):
+        raise check.fail("ax", ax, "Axes of matplotlib, or None", "pass those of plt.subplots(), or leave it out")
+    return cast("Axes", ax)
 
 
 def svg_text(figure: "Figure", about: str | None = None) -> str:

@@ -1,5 +1,7 @@
 """Histograms of a quantity over all rows of a table and over the selected rows."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from mixbin import _validate as check
 from mixbin._validate import Floats
 from mixbin.plot.curves import BLUE, number, tidy, wrapped
-from mixbin.plot.figure import new_figure
+from mixbin.plot.figure import checked_axes, first_axes, new_figure
+from mixbin.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -144,15 +147,43 @@ def _growing(x: Floats) -> Floats:
     return np.unique(np.concatenate(parts))
 
 
-def selection(theta: ArrayLike, values: ArrayLike | None = None, name: str = "") -> "Figure":
-    """Draw the histograms of a quantity over all rows and over the selected rows; see ``selection_shares``."""
-    return draw_shares(selection_shares(theta, values, name))
+def selection(result: Result | ArrayLike, values: ArrayLike | None = None, name: str = "", *, ax: Axes | None = None) -> Axes:
+    """Draw the histograms of a quantity over all rows and over the selected rows; see ``selection_shares``.
+
+    Parameters
+    ----------
+    result : Result, or bool array of shape (m,)
+        What a method returned for a problem of rows, or which rows were selected, such as ``support_`` of an estimator.
+    values : array of shape (m,), optional
+        A quantity of each row, such as the target; by default the row's number.
+    name : str
+        The name of the quantity, for the axis.
+    ax : Axes, optional
+        Where to draw; by default a figure of its own.
+
+    Returns
+    -------
+    Axes
+        The axes; ``.figure`` is the figure.
+    """
+    shares = selection_shares(result.theta if isinstance(result, Result) else result, values, name)
+    if ax is None:
+        return first_axes(draw_shares(shares))
+    axes = checked_axes(ax)
+    _draw(axes, shares)
+    axes.legend(ncols=2, fontsize=9, frameon=False)
+    return axes
 
 
-def draw_shares(shares: SelectionShares) -> "Figure":
+def draw_shares(shares: SelectionShares) -> Figure:
     """Draw the histograms of shares that ``selection_shares`` has computed."""
     figure = new_figure(6.0, 3.4)
-    axes = figure.subplots()
+    _draw(figure.subplots(), shares)
+    figure.legend(loc="outside upper center", ncols=2, fontsize=9, frameon=False)
+    return figure
+
+
+def _draw(axes: Axes, shares: SelectionShares) -> None:
     all_label, selected_label = f"all {shares.n_rows:,} rows", f"the {shares.n_selected:,} selected"
     edge: dict[str, Any] = {"edgecolor": BLUE.colour, "linewidth": 1.4}
     n_bins = shares.low.size
@@ -173,8 +204,6 @@ def draw_shares(shares: SelectionShares) -> "Figure":
     uneven = not shares.single_values and not _is_even(shares)
     label = str(shares.name) + ("; bins grow away from 0" if uneven else "")
     axes.set_xlabel(wrapped(label, 70), parse_math=False)
-    figure.legend(loc="outside upper center", ncols=2, fontsize=9, frameon=False)
-    return figure
 
 
 def _is_even(shares: SelectionShares) -> bool:
@@ -182,7 +211,7 @@ def _is_even(shares: SelectionShares) -> bool:
     return bool(np.allclose(widths, widths[0]))
 
 
-def _ticks(axes: "Axes", shares: SelectionShares) -> None:
+def _ticks(axes: Axes, shares: SelectionShares) -> None:
     """Set as many tick labels as fit: at the edges of the bins, or below each bin of a single value; open bins get "<" or "≥"."""
     if shares.single_values:
         at, labels = np.arange(shares.low.size, dtype=np.float64), distinct_labels(shares.low)

@@ -1,5 +1,7 @@
 """Heat maps of group structures: one row per feature, one column per group."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from mixbin import _validate as check
 from mixbin._validate import Floats
 from mixbin.errors import InvalidInput
-from mixbin.plot.figure import new_figure
+from mixbin.plot.figure import checked_axes, first_axes, new_figure
+from mixbin.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,16 +92,48 @@ def structure_map(
 
 
 def structure(
+    result: Result | ArrayLike,
+    names: Sequence[str] | None = None,
+    labels: ArrayLike | None = None,
+    title: str = "found",
+    *,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a heat map of a structure, beside the true one if ``labels`` gives it; see ``structure_map``.
+
+    Parameters
+    ----------
+    result : Result, or array of shape (features, groups)
+        What a method returned for a problem of groups, or the structure.
+    names, labels, title
+        As in ``structure_map``.
+    ax : Axes, optional
+        Draw what was found alone, in these axes. By default a figure of its own, with the true structure if it is given.
+
+    Returns
+    -------
+    Axes
+        The axes of the structure; ``.figure`` is the figure.
+    """
+    theta = result.theta if isinstance(result, Result) else result
+    if ax is None:
+        return first_axes(structure_figure(theta, names, labels, title))
+    axes = checked_axes(ax)
+    _panel(axes, structure_map(theta, names, labels, title), named=True, most=MOST_ROWS)
+    return axes
+
+
+def structure_figure(
     theta: ArrayLike, names: Sequence[str] | None = None, labels: ArrayLike | None = None, title: str = "found"
-) -> "Figure":
-    """Draw a heat map of a structure, beside the true one if ``labels`` gives it; see ``structure_map``."""
+) -> Figure:
+    """The figure of a structure, and of the true one if ``labels`` gives it."""
     maps = [structure_map(theta, names, labels, title)]
     if labels is not None:
         maps.append(structure_map(one_hot(labels), names, labels, "true"))
     return draw(*maps)
 
 
-def draw(*maps: StructureMap) -> "Figure":
+def draw(*maps: StructureMap) -> Figure:
     """Draw heat maps side by side; maps with the same order of features show their names once."""
     if not maps:
         raise InvalidInput("maps must hold at least one structure, got none; make one with structure_map")
@@ -118,7 +153,7 @@ def draw(*maps: StructureMap) -> "Figure":
     return figure
 
 
-def _panel(axes: "Axes", it: StructureMap, named: bool, most: int) -> "ScalarMappable":
+def _panel(axes: Axes, it: StructureMap, named: bool, most: int) -> ScalarMappable:
     rows, columns = it.matrix.shape
     many = it.matrix.size > MOST_CELLS
     drawn = axes.pcolormesh(
@@ -148,7 +183,7 @@ def _panel(axes: "Axes", it: StructureMap, named: bool, most: int) -> "ScalarMap
     return drawn
 
 
-def _legend(figure: "Figure", panels: Any, drawn: "ScalarMappable", binary: bool) -> None:
+def _legend(figure: Figure, panels: Any, drawn: ScalarMappable, binary: bool) -> None:
     """Add a legend of the colours: two of them for binary structures, else a colour bar."""
     if not binary:
         figure.colorbar(drawn, ax=list(panels), label="membership", shrink=0.6, pad=0.02)

@@ -10,7 +10,7 @@ from mixbin import _validate as check
 from mixbin._validate import Floats
 from mixbin.errors import InvalidInput
 from mixbin.plot.curves import BLUE, GREEN, GREY, ORANGE, PURPLE, SMALL_FONT, limit, line, needs_log_axis, number, thin, tidy
-from mixbin.plot.figure import new_figure
+from mixbin.plot.figure import checked_axes, first_axes, new_figure
 from mixbin.result import Result, Trace
 
 if TYPE_CHECKING:
@@ -125,11 +125,34 @@ def _first_used(epsilon: Floats, penalised: NDArray[np.bool_]) -> NDArray[np.int
     return np.asarray(rows[thin(epsilon[rows])])
 
 
-def trace(result: Result | Trace, start: int | None = None, *, across: bool = False) -> "Figure":
+def trace(result: Result | Trace, start: int | None = None, *, ax: "Axes | None" = None) -> "Axes":
     """Draw G with its phases, the distance to binary points and eps along a run; see ``trace_curves``.
 
-    The panels stand below each other or, with ``across``, side by side.
+    Parameters
+    ----------
+    result : Result or Trace
+        What a method returned, or its ``trace``.
+    start : int, optional
+        The number of the start; by default the one that gave the result.
+    ax : Axes, optional
+        Draw G alone, in these axes. By default a figure of its own has all three panels.
+
+    Returns
+    -------
+    Axes
+        The axes of G; ``.figure`` is the whole figure.
     """
+    if ax is None:
+        return first_axes(trace_figure(result, start))
+    axes, curves = checked_axes(ax), trace_curves(result, start)
+    _value_panel(axes, curves)
+    axes.set_xlabel("evaluations of G")
+    axes.legend(fontsize=SMALL_FONT, frameon=False)
+    return axes
+
+
+def trace_figure(result: Result | Trace, start: int | None = None, *, across: bool = False) -> "Figure":
+    """The figure of all panels, below each other or, with ``across``, side by side."""
     curves = trace_curves(result, start)
     panels = [_value_panel]
     panels += [_distance_panel] if curves.distance.size else []

@@ -1,5 +1,7 @@
 """A quadratic function of binary variables over any set: what people bring from QUBO and quadratic knapsacks."""
 
+from __future__ import annotations
+
 import hashlib
 import math
 from collections.abc import Mapping

@@ -1,5 +1,7 @@
 """The strength of a penalty: a fixed number, or a range in which it is optimised as the continuous variable ``lam``."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

@@ -3,6 +3,8 @@
 A figure is an <svg> element with the colours of the page and ids of its own.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +20,7 @@ from mixbin.plot.curves import number
 from mixbin.plot.figure import new_figure, svg_text
 from mixbin.plot.selection import SelectionShares, distinct_labels, draw_shares, selection_shares
 from mixbin.plot.structure import StructureMap
+from mixbin.plot.trace import trace_figure
 from mixbin.reporting.blocks import Drawing, Text
 from mixbin.result import Result
 
@@ -55,13 +58,13 @@ class Drawings:
 
     def path(self, result: Result) -> Drawing:
         """A figure of the path of a run."""
-        figure = plot.trace(result)
+        figure = trace_figure(result)
         figure.set_size_inches(NARROW, figure.get_size_inches()[1])
         caption = (
             "The path of the search. First G, which the search lowers; the colours are its stages. Then how far the point was "
             "from a yes-or-no one, and eps: the smaller, the stronger the penalty on fractions."
         )
-        wide = plot.trace(result, across=True)
+        wide = trace_figure(result, across=True)
         wide.set_size_inches(WIDE, 2.9)
         return self.curves(wide, caption, narrow=figure)
 
@@ -71,7 +74,7 @@ class Drawings:
         figure = draw_shares(shares)
         figure.set_size_inches(NARROW, 3.4)
 
-        def panels(figure: "Figure") -> list[Panel]:
+        def panels(figure: Figure) -> list[Panel]:
             return [_bars(figure, shares)]
 
         caption = "How the values of the target are spread over all candidate rows, and over those that were kept."
@@ -89,7 +92,7 @@ class Drawings:
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, loc="upper center")
 
-        def panels(figure: "Figure") -> list[Panel]:
+        def panels(figure: Figure) -> list[Panel]:
             values = (("all rows", every), ("doubtful", doubtful))
             bars = {"edges": edges.tolist(), "names": [_span(edges[i], edges[i + 1]) for i in range(bins)]}
             named = [{"name": name, "shares": [f"{x:,}" for x in of]} for name, of in values]
@@ -103,17 +106,17 @@ class Drawings:
     def structures(self, maps: Sequence[StructureMap], caption: Text) -> Drawing:
         """A figure of which feature is in which group."""
 
-        def panels(figure: "Figure") -> list[Panel]:
+        def panels(figure: Figure) -> list[Panel]:
             return [_cells(axes, it) for axes, it in zip(figure.axes, maps, strict=False)]
 
         return self._drawing(plot.draw(*maps), caption, panels)
 
-    def curves(self, figure: "Figure", caption: Text, narrow: "Figure | None" = None) -> Drawing:
+    def curves(self, figure: Figure, caption: Text, narrow: Figure | None = None) -> Drawing:
         """Any other figure that consists of curves; ``narrow`` is drawn for narrow screens."""
         drawing = self._drawing(figure, caption, curve_panels)
         return drawing if narrow is None else replace(drawing, narrow=self._drawing(narrow, caption, curve_panels))
 
-    def _drawing(self, figure: "Figure", caption: Text, panels: Any) -> Drawing:
+    def _drawing(self, figure: Figure, caption: Text, panels: Any) -> Drawing:
         self.made += 1
         # Fix the layout now: the positions of the panels, read below, must be those in the SVG.
         figure.draw_without_rendering()
@@ -143,7 +146,7 @@ def shares_of(data: Mapping[str, Any]) -> SelectionShares:
     )
 
 
-def _bars(figure: "Figure", shares: SelectionShares) -> Panel:
+def _bars(figure: Figure, shares: SelectionShares) -> Panel:
     axes = figure.axes[0]
     n = shares.low.size
     if shares.single_values:
@@ -180,7 +183,7 @@ def _cells(axes: Any, it: StructureMap) -> Panel:
     }
 
 
-def inline(figure: "Figure", prefix: str, label: str) -> Markup:
+def inline(figure: Figure, prefix: str, label: str) -> Markup:
     """The figure as an <svg> element. ``prefix`` keeps its ids apart from those of other figures on the page."""
     root = ElementTree.fromstring(svg_text(figure))
     for parent in list(root.iter()):
@@ -226,7 +229,7 @@ def _themed(match: re.Match[str]) -> str:
     return f"{match[1]}: {THEME.get(match[2], match[2])}"
 
 
-def box(axes: "Axes") -> list[float]:
+def box(axes: Axes) -> list[float]:
     """The edges of a panel in the units of the SVG: left, top, right, bottom."""
     figure = axes.get_figure(root=True)
     assert figure is not None
@@ -235,18 +238,18 @@ def box(axes: "Axes") -> list[float]:
     return [round(float(x), 2) for x in (place.x0 * across, (1 - place.y1) * down, place.x1 * across, (1 - place.y0) * down)]
 
 
-def curve_panels(figure: "Figure") -> list[Panel]:
+def curve_panels(figure: Figure) -> list[Panel]:
     """The curves of a figure, with the data to find the point that the reader points at. The layout must be final."""
     return [panel for axes in figure.axes if (panel := _curves(axes, _legend(figure)))["lines"]]
 
 
-def _legend(figure: "Figure") -> dict[str, str]:
+def _legend(figure: Figure) -> dict[str, str]:
     """The label of each colour, from the curves that have a label."""
     named = [line for axes in figure.axes for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
     return {_colour(line.get_color()): str(line.get_label()) for line in named}
 
 
-def _curves(axes: "Axes", legend: dict[str, str]) -> Panel:
+def _curves(axes: Axes, legend: dict[str, str]) -> Panel:
     lines: list[Panel] = []
     for line in axes.get_lines():
         # Lines that only mark a height or a place are not drawn in data coordinates.
@@ -269,7 +272,7 @@ def _curves(axes: "Axes", legend: dict[str, str]) -> Panel:
     }
 
 
-def _label(axes: "Axes") -> str:
+def _label(axes: Axes) -> str:
     """The label of the horizontal axis. In a column of panels only the last has one, so look at the others too."""
     shared = [axes, *axes.get_shared_x_axes().get_siblings(axes)]
     return next((plain(it.get_xlabel()) for it in shared if it.get_xlabel()), "")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mixbin._files import read_json
+from mixbin._numbers import in_form
 from mixbin.errors import InvalidInput
 from mixbin.reporting.blocks import Block, Cell, Facts, Grid, Page, Points, Prose, Section, Shell, Text, isolating
 from mixbin.reporting.figures import Drawings
@@ -23,6 +24,15 @@ STATUSES = {
     Status.INFEASIBLE: "breaks the budget",
     Status.STOPPED: "ended early",
 }
+
+
+OF_THE_TABLE = ("selected.csv", "suspects.csv", "clean.csv")
+"""Files with rows of the user's table."""
+
+
+def status_words(status: str | None) -> str:
+    """What the answer of a line is, as a user says it."""
+    return "for comparison" if status is None else STATUSES[Status(status)]
 
 
 @dataclass(frozen=True)
@@ -46,10 +56,17 @@ class Run:
         return read_json(self.folder / name)
 
     def table(self, name: str, most: int | None = None) -> tuple[list[str], list[list[str]]]:
-        """The columns and the first ``most`` rows of a CSV file of the folder, or all rows; the values are text."""
+        """The columns and the first ``most`` rows of a CSV file of the folder, or all rows; the values are text.
+
+        Rows of the user's table are separated as in that table, or stand in a Parquet file of the same name.
+        """
+        separator = self.record.facts.get("reading", {}).get("separator", ",") if name in OF_THE_TABLE else ","
+        path = self.folder / name
         try:
-            with (self.folder / name).open(newline="", encoding="utf-8") as file:
-                reader = csv.reader(file)
+            if not path.exists() and (packed := path.with_suffix(".parquet")).exists():
+                return parquet_table(packed, most)
+            with path.open(newline="", encoding="utf-8-sig") as file:
+                reader = csv.reader(file, delimiter=separator)
                 return next(reader), list(islice(reader, most))
         except (OSError, ValueError, StopIteration) as error:
             raise InvalidInput(f"{self.folder / name} is not what mixbin wrote there ({error}); run the command again") from None
@@ -57,6 +74,16 @@ class Run:
 
 SPREAD = "_spread"
 """The ending of the name of a standard deviation; before it stands the name of the mean."""
+
+
+def reading_facts(told: Mapping[str, Any]) -> dict[str, Any]:
+    """What a record keeps about how its files were read; nothing where nothing need be told."""
+    return {"reading": dict(told)} if told else {}
+
+
+def how_read(facts: Mapping[str, Any]) -> list[str]:
+    """How the files of a run were read, in sentences; none where nothing need be told."""
+    return [str(it) for it in facts.get("reading", {}).get("said", [])]
 
 
 class Column(NamedTuple):
@@ -72,12 +99,30 @@ class Column(NamedTuple):
 
     def text(self, value: Any, missing: str) -> str:
         """A value of this column as text, or ``missing`` if it is None."""
-        return missing if value is None else format(value, self.form)
+        return missing if value is None else in_form(value, self.form)
 
     def cell(self, name: str, numbers: Mapping[str, Any], missing: str) -> tuple[str, str]:
         """The number of this name as text and, if it is a mean over several draws, their spread: "± 0.012"."""
         spread = numbers.get(f"{name}{SPREAD}")
         return self.text(numbers.get(name), missing), "" if spread is None else f"± {spread:.2g}"
+
+
+def parquet_table(file: Path, most: int | None) -> tuple[list[str], list[list[str]]]:
+    """The columns and the first ``most`` rows of a Parquet file, their values as text."""
+    from pyarrow import parquet
+
+    table = parquet.read_table(file)
+    first = table if most is None else table.slice(0, most)
+    columns = [_texts(column) for column in first.columns]
+    return table.column_names, [list(row) for row in zip(*columns, strict=True)]
+
+
+def _texts(column: Any) -> list[str]:
+    try:
+        values = column.to_pylist()
+    except (ArithmeticError, ValueError):  # dates that Python does not have
+        values = column.cast("string").to_pylist()
+    return ["" if value is None else str(value) for value in values]
 
 
 def shown(columns: Mapping[str, Column], record: Record) -> dict[str, Column]:
@@ -136,7 +181,7 @@ def page(run: Run, parts: PageParts, columns: Mapping[str, Column], explained: S
         asked = asked[:1].upper() + asked[1:]
         how = " ".join(it[0].upper() + it[1:] if i == 0 else it for i, it in enumerate(explained))
         return [
-            Section("What was asked", [Prose([isolating(asked, *parts.names)])]),
+            Section("What was asked", [Prose([isolating(asked, *parts.names), *how_read(run.record.facts)])]),
             *parts.first(drawings),
             Section(
                 "The methods side by side",
@@ -171,7 +216,7 @@ def _methods(record: Record, columns: Mapping[str, Column], evaluations: str) ->
             *(Cell(*column.cell(name, line.numbers, "none")) for name, column in kept.items()),
             Cell(f"{line.evaluations:,d}"),
             Cell(f"{line.seconds:.2f}"),
-            Cell("for comparison" if line.status is None else STATUSES[Status(line.status)]),
+            Cell(status_words(line.status)),
         ]
         for line in record.lines
     ]

@@ -3,6 +3,7 @@
 from math import inf, isfinite, isnan
 from typing import NamedTuple
 
+from mixbin._numbers import readable
 from mixbin.certificate import Certificate
 from mixbin.reporting.blocks import Point
 from mixbin.result import Status
@@ -67,9 +68,13 @@ def _one_change(it: Certificate, question: Question) -> Point:
         return Point(f"None of the {it.moves_total:,} possible {question.changes} was tried.", head, "open")
     if it.one_move_optimal is False:
         text = f"An {question.change}" if question.change[0] in "aeiou" else f"A {question.change}"
-        return Point(f"{text} would still lower the {question.loss}, by {-it.best_change:.3g} ({of} were tried).", head, "bad")
+        return Point(
+            f"{text} would still lower the {question.loss}, by {readable(-it.best_change, 3)} ({of} were tried).", head, "bad"
+        )
     if it.one_move_optimal:
-        nearest = f"; the one that comes closest would raise it by {it.best_change:.3g}" if isfinite(it.best_change) else ""
+        nearest = (
+            f"; the one that comes closest would raise it by {readable(it.best_change, 3)}" if isfinite(it.best_change) else ""
+        )
         if it.best_change == 0:
             nearest = "; the one that comes closest would leave it as it is"
         text = f"No single {question.change} would lower the {question.loss}, {as_it_is}. All {it.moves_total:,} were tried"
@@ -124,7 +129,7 @@ def _against_relaxed(it: Certificate, question: Question) -> Point:
     if it.relaxed_gap == 0:
         side = "equals that"
     else:
-        side = f"is {abs(it.relaxed_gap):.3g} {'above' if it.relaxed_gap > 0 else 'below'} that"
+        side = f"is {readable(abs(it.relaxed_gap), 3)} {'above' if it.relaxed_gap > 0 else 'below'} that"
     text = f"The {question.loss} {side} of the answer with fractions that the search began from: a comparison, not a bound."
     return Point(text, head, "")
 

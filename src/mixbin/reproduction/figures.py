@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mixbin import plot
+from mixbin.plot.distance import distance_figure
+from mixbin.plot.evolution import evolution_figure
 from mixbin.reproduction import distillation, groups
 from mixbin.reproduction.job import Record
 from mixbin.reproduction.plan import Plan
@@ -50,8 +52,8 @@ class Figure:
         if self.number == 1:
             return plot.draw(*self.data)
         if isinstance(self.data, plot.DistanceCurve):
-            return plot.distance(self.data)
-        return plot.evolution(self.data)
+            return distance_figure(self.data)
+        return evolution_figure(self.data)
 
 
 def make(name: str, plan: Plan, records: Records) -> Figure:

@@ -1,5 +1,7 @@
 """What every set of relaxed binary variables offers (docs/maths.md, "Sets"): geometry only, nothing of G."""
 
+from __future__ import annotations
+
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator

@@ -1,5 +1,7 @@
 """The box l <= lam <= u of the continuous hyperparameters."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -48,7 +50,7 @@ class Box:
         self._width: Floats = (np.log(high) if self.log else high) - self._low
 
     @classmethod
-    def empty(cls) -> "Box":
+    def empty(cls) -> Box:
         """The box of a problem without continuous hyperparameters, of shape (0,)."""
         return cls(np.empty(0), np.empty(0))
 

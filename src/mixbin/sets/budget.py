@@ -1,5 +1,7 @@
 """The budget (capped simplex): v in [0, 1]^m with sum v = k, or at most k."""
 
+from __future__ import annotations
+
 import itertools
 import math
 from collections.abc import Iterator

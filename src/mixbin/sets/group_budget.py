@@ -1,5 +1,7 @@
 """Counts per group: v in [0, 1]^m with between low_g and high_g ones in each group, and exactly k in all, or any number."""
 
+from __future__ import annotations
+
 import itertools
 import math
 from collections.abc import Iterator, Mapping

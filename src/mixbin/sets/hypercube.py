@@ -1,5 +1,7 @@
 """The hypercube [0, 1]^p: every variable on its own."""
 
+from __future__ import annotations
+
 import itertools
 from collections.abc import Iterator
 

@@ -4,6 +4,8 @@ minimise 1/2 sum d_i (x_i - a_i)^2 subject to sum b_i x_i = r (or <= r) and l <=
 x_i = clip(a_i - t b_i/d_i, l_i, u_i) at the multiplier t where sum b_i x_i(t), piecewise linear and falling, meets r.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import numpy as np
@@ -221,7 +223,7 @@ class _Entries(NamedTuple):
     leave: Floats
     reach: Floats
 
-    def where(self, mask: Bools) -> "_Entries":
+    def where(self, mask: Bools) -> _Entries:
         index = np.flatnonzero(mask)
         return _Entries(*(part[index] for part in self))
 

@@ -1,5 +1,7 @@
 """The knapsack: weighted budgets, sum b_i v_i <= r."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 
 import numpy as np

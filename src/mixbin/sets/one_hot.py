@@ -1,5 +1,7 @@
 """One-hot rows: a product of simplices, for assigning each row to one of several groups."""
 
+from __future__ import annotations
+
 import itertools
 from collections.abc import Iterator
 

@@ -120,7 +120,7 @@ class RunFolder:
         result.save(self.checkpoint / f"{method}.npz")
         write_json(self.checkpoint / f"{method}.json", {"seconds": seconds})
 
-    def finish(self, record: Record, result: Result | None, texts: Mapping[str, str]) -> None:
+    def finish(self, record: Record, result: Result | None, texts: Mapping[str, str | bytes]) -> None:
         """Write everything that a finished run leaves, the record and the page last."""
         for name, text in texts.items():
             write_text(self.path / name, text)

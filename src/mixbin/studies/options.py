@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from mixbin.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from mixbin.data.reader import Reader
     from mixbin.studies.study import StudyBase
 
 
@@ -29,6 +30,8 @@ class Option:
     """Whether the value stands alone instead of after ``--name``."""
     in_identity: bool = True
     """Whether another value makes another run."""
+    panel: str | None = None
+    """The heading under which the help lists it; None is the usual one."""
 
 
 def option(help: str, metavar: str | None = None, *, default: Any = MISSING, **said: Any) -> Any:
@@ -41,9 +44,17 @@ covered = partial(option, in_identity=False)
 """A field that the identity need not name: the study's ``contents`` show what it does, or no number depends on it."""
 
 
-def header(help: str = "Whether the first row of a CSV has the names; if not given, that row tells.") -> Any:
-    """The option of studies that read tables."""
-    return covered(help, default=None, flags=("--header/--no-header",))
+HEADER = ("--header/--no-header",)
+DAYS = ("--day-first/--month-first",)
+of_files = partial(covered, panel="How the table is written and read")
+"""An option about reading files; the hashes of what was read are in the identity."""
+
+
+class Encode(StrEnum):
+    """The choices of ``--encode``."""
+
+    AUTO = "auto"
+    NONE = "none"
 
 
 class Method(StrEnum):
@@ -78,6 +89,58 @@ class CommonOptions:
         said = described(type(self))
         values = {field.name: getattr(self, field.name) for field in fields(self) if said[field.name].in_identity}
         return {name: str(value) if isinstance(value, Path | StrEnum) else value for name, value in values.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableOptions(CommonOptions):
+    """The further options of studies that read tables from files."""
+
+    ignore: list[str] = of_files(  # noqa: RUF009
+        "Columns that are no features: a,b or a pattern such as id*; may be repeated.", "COLUMNS", default=list
+    )
+    encode: Encode = of_files(  # noqa: RUF009
+        "auto turns text, dates, yes and no and missing values into numbers; none refuses them.", "NAME", default=Encode.AUTO
+    )
+    text: list[str] = of_files(  # noqa: RUF009
+        "Columns of numbers that are names, such as postal codes; as --ignore.", "COLUMNS", default=list
+    )
+    missing: list[str] = of_files(  # noqa: RUF009
+        "Further words for a missing value, such as -,unknown.", "WORDS", default=list
+    )
+    decimal: str | None = of_files("CSV: the decimal sign, a point unless given.", "SIGN", default=None)
+    thousands: str | None = of_files(
+        "CSV: the sign between thousands, such as . (then commas are decimal) or space; none unless given.", "SIGN", default=None
+    )
+    day_first: bool | None = of_files(
+        "CSV: whether 1/2/2020 is in February or in January; without it, seen from the column.", default=None, flags=DAYS
+    )
+    encoding: str | None = of_files("CSV: its letters, such as cp1252; UTF-8 unless given or marked.", "NAME", default=None)
+    header: bool | None = of_files(
+        "CSV: whether the first row has the names; without it, seen from that row.", default=None, flags=HEADER
+    )
+
+    def reader(self, target: str, classes: bool = False, for_classes: str = "") -> "Reader":
+        """What reads the tables of this run."""
+        from mixbin.data.reader import Reader
+
+        return Reader(target, self.ignore, self.dialect(), self.encode is Encode.AUTO, self.text, classes, for_classes)
+
+    def dialect(self) -> Any:
+        """How the files are written, as far as the options tell."""
+        from mixbin.data.dialect import typed_dialect
+
+        return typed_dialect(self.header, self.decimal, self.thousands, self.encoding, self.missing, self.day_first)
+
+    def about_files(self) -> dict[str, Any]:
+        """The options about files that were given, by how they are typed."""
+        given = {f"--{name.replace('_', '-')}": getattr(self, name) for name in READING}
+        if self.encode is Encode.NONE:
+            given["--encode"] = "none"
+        return {name: value for name, value in given.items() if value not in (None, [])}
+
+
+READING = ("ignore", "text", "missing", "decimal", "thousands", "day_first", "encoding", "header")
+"""The fields of ``TableOptions`` that say how files are written."""
 
 
 @dataclass(frozen=True, kw_only=True)

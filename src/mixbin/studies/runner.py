@@ -16,7 +16,7 @@ from mixbin.reporting.record import Line, Record
 from mixbin.result import Result, Status
 from mixbin.studies.folder import RunFolder
 from mixbin.studies.options import Method
-from mixbin.studies.study import FitStudy, Spent, Study, StudyBase
+from mixbin.studies.study import FitStudy, Spent, Study, StudyBase, Texts
 
 BASELINES: dict[str, Literal["simple", "top-k"] | None] = {"relax": None, "simple": "simple", "top-k": "top-k"}
 """The methods that relax and round, with how each of them rounds."""
@@ -62,7 +62,7 @@ def run(study: StudyBase[Any], command: str) -> Finished:
         facts=facts,
         lines=tuple(lines),
         certificate=None if certificate is None else str(certificate),
-        files={name: str(options.out / name) for name in study.all_files()},
+        files={name: str(options.out / name) for name in study.left_files()},
         identity=identity,
         asked=study.sentence(facts),
         about=origin(command, sum(line.seconds for line in lines)),
@@ -81,7 +81,7 @@ class _Found(NamedTuple):
     lines: list[Line]
     facts: dict[str, Any]
     result: Result | None
-    texts: Callable[[], dict[str, str]]
+    texts: Callable[[], Texts]
 
 
 def _fitted(study: FitStudy[Any]) -> _Found:

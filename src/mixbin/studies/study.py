@@ -24,6 +24,8 @@ from mixbin.reporting.verdict import Verdict
 from mixbin.result import Result
 from mixbin.studies.options import CommonOptions, Options
 
+Texts = Mapping[str, str | bytes]
+"""The contents of files by name, as text or as bytes."""
 C = TypeVar("C", bound=CommonOptions)
 O = TypeVar("O", bound=Options)  # noqa: E741
 
@@ -105,6 +107,10 @@ class StudyBase(ABC, Generic[C]):
         """Every file of a finished run with what is in it, the page first."""
         return {"report.html": "all of this as a page, for a browser", **cls.files, "methods.json": COMMON_FILES["methods.json"]}
 
+    def left_files(self) -> list[str]:
+        """Which of all files this run leaves: rows are written in the format of the table that they are from."""
+        return list(self.all_files())
+
     @classmethod
     @abstractmethod
     def sentence(cls, facts: Mapping[str, Any]) -> str:
@@ -148,7 +154,7 @@ class FitStudy(StudyBase[C]):
         """What the record says about data, question and answer; JSON values."""
 
     @abstractmethod
-    def texts(self) -> dict[str, str]:
+    def texts(self) -> Texts:
         """The contents of its own files, by name."""
 
 
@@ -199,8 +205,8 @@ class Study(StudyBase[O]):
         """What the record says about data and question; JSON values."""
 
     @abstractmethod
-    def texts(self, method: str, main: Result, out: Path) -> dict[str, str]:
-        """The contents of its own files, by name; files that are no text are written into ``out`` here."""
+    def texts(self, method: str, main: Result, out: Path) -> Texts:
+        """The contents of its own files, by name; folders are written into ``out`` here."""
 
     # Words.
 
@@ -223,6 +229,12 @@ class Study(StudyBase[O]):
     def page(cls, run: Run) -> Page:
         """The page of a finished run."""
         return page(run, cls.page_parts(run), cls.columns(), cls.explained_on_page(run.record))
+
+
+def in_format(files: Mapping[str, str], ending: str) -> list[str]:
+    """The names of files without those of rows in the other format than ``ending``."""
+    other = ".csv" if ending == ".parquet" else ".parquet"
+    return [name for name in files if not (name.endswith(other) and name.removesuffix(other) + ending in files)]
 
 
 def split_words(facts: Mapping[str, Any]) -> tuple[str, str]:

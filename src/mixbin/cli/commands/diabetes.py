@@ -16,6 +16,7 @@ from mixbin._validate import Floats
 from mixbin.cli.commands.options import DemoOptions
 from mixbin.cli.terminal import rich_table
 from mixbin.reporting.record import Line
+from mixbin.reporting.runs import status_words
 from mixbin.result import Status
 from mixbin.studies.distillation.options import DistillOptions
 from mixbin.studies.distillation.regression import Regression
@@ -176,9 +177,9 @@ def table(comparison: Comparison) -> "Table":
     for it in comparison.methods:
         errors = [it.numbers[f"{part}_rmse"] for part in ("validation", "test")]
         shown = ["no rows" if error is None else f"{error:.2f}" for error in errors]
-        status = (it.status or "reference").lower()
+        status = status_words(it.status)
         rows.append([it.method, *shown, str(it.numbers["rows"]), status, str(it.evaluations), f"{it.seconds:.2f}"])
-    return rich_table(["method", "validation RMSE", "test RMSE", "rows", "status", "evaluations", "seconds"], rows)
+    return rich_table(["method", "validation RMSE", "test RMSE", "rows", "answer", "evaluations", "seconds"], rows)
 
 
 def conclusions(comparison: Comparison) -> list[str]:

@@ -1,5 +1,7 @@
 """A scikit-learn classifier that tells which labels are probably wrong, and trains without them if that helps."""
 
+from __future__ import annotations
+
 import warnings
 from typing import Any, Self
 
@@ -248,7 +250,7 @@ class LabelCleaner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _learner(
-        self, data: "_Data", folds: Codes | None, rng: np.random.RandomState, choosing: bool
+        self, data: _Data, folds: Codes | None, rng: np.random.RandomState, choosing: bool
     ) -> tuple[Learner, Chosen | None]:
         """Who predicts; for our own regressions also what was chosen."""
         n_classes = len(self.classes_)
@@ -260,7 +262,7 @@ class LabelCleaner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             chosen = Chosen(standardise(data.X, int(rng.randint(2**31 - 1))), LINEAR_ALPHA, np.nan)
         return Regression(chosen.representation(data.X), data.y, n_classes, chosen.alpha), chosen
 
-    def _probabilities(self, learner: Learner, data: "_Data", folds: Codes) -> tuple[Floats, Floats]:
+    def _probabilities(self, learner: Learner, data: _Data, folds: Codes) -> tuple[Floats, Floats]:
         """Out-of-fold probabilities of the learner for all rows: before the rounds, and P*."""
 
         def refit(v: Floats) -> Floats:
@@ -269,7 +271,7 @@ class LabelCleaner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         first = refit(np.ones(len(data.y)))
         return first, reweighted(first, data.y, folds != ALWAYS, data.judged, refit)
 
-    def _judge(self, P: Floats, data: "_Data") -> tuple[Floats, Codes, NDArray[np.bool_]]:
+    def _judge(self, P: Floats, data: _Data) -> tuple[Floats, Codes, NDArray[np.bool_]]:
         """The margin of each row, its most likely other class, and whether it is a suspect."""
         y = data.y[: data.n]
         rows = data.judged[y]
@@ -288,7 +290,7 @@ class LabelCleaner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             held[rows[np.argsort(s[rows], kind="stable")[allowed:]]] = True
         return held
 
-    def _guard(self, learner: Learner, data: "_Data", rng: np.random.RandomState, above_chance: bool) -> Verdict:
+    def _guard(self, learner: Learner, data: _Data, rng: np.random.RandomState, above_chance: bool) -> Verdict:
         """Compare models with and without the suspects in fresh folds: the user's, or our regression on standardised columns."""
         folds = data.folds(self.cv, rng)
         if isinstance(learner, Regression):
@@ -297,7 +299,7 @@ class LabelCleaner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         kept = np.concatenate([self.support_, np.ones(len(data.y) - data.n, dtype=bool)])
         return compare(learner, data.y, folds, data.weights, kept, len(self.classes_), self.n_jobs, above_chance)
 
-    def _train(self, learner: Learner, chosen: Chosen | None, data: "_Data") -> None:
+    def _train(self, learner: Learner, chosen: Chosen | None, data: _Data) -> None:
         """Train the model on ``support_`` and the trusted rows."""
         used = np.concatenate([self.support_, np.ones(len(data.y) - data.n, dtype=bool)])
         self.model_: Any = None

@@ -1,5 +1,7 @@
 """Keep the k features with which a ridge or logistic regression fits best (docs/maths.md, "Best subset")."""
 
+from __future__ import annotations
+
 import copy
 from collections.abc import Mapping
 from functools import cached_property
@@ -144,7 +146,7 @@ class BestSubset:
         self.choices = Choices(self.theta_set)
         self._last: tuple[str, Fit] | None = None
 
-    def varied(self, k: int, gamma: float) -> "BestSubset":
+    def varied(self, k: int, gamma: float) -> BestSubset:
         """The same table and targets with another count and ridge weight. What was computed of the table alone is shared."""
         other = copy.copy(self)
         for name in ("relaxed", "without_features"):

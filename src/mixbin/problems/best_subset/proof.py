@@ -3,6 +3,8 @@
 This file says what is proved; ``branching`` does the work.
 """
 
+from __future__ import annotations
+
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

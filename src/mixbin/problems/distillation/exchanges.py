@@ -4,6 +4,8 @@
 all of them.
 """
 
+from __future__ import annotations
+
 from typing import Any, Protocol
 
 import numpy as np

@@ -8,6 +8,8 @@ K (z - zbar). So one Gram matrix of the z's gives both covariances of the closed
 its mean and the R factor of its QR decomposition.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property

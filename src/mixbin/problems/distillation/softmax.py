@@ -1,5 +1,7 @@
 """Choose which rows to train a classifier on: multinomial logistic regression with weighted rows, judged by others or by all."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any

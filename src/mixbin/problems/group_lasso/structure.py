@@ -3,6 +3,8 @@
 See docs/maths.md, "Group structures".
 """
 
+from __future__ import annotations
+
 import logging
 import os
 import time
@@ -314,7 +316,7 @@ class GroupLassoStructure:
         grad_lam = np.asarray(got.grad_lam / k) if self.lam_set.size else np.empty(0)
         return Evaluation(value, got.grad_theta / k, grad_lam, there, info)
 
-    def _solve(self, theta: ArrayLike, lam: ArrayLike, terms: Indices, warm: Warm | None, gradient: bool) -> "TaskSolutions":
+    def _solve(self, theta: ArrayLike, lam: ArrayLike, terms: Indices, warm: Warm | None, gradient: bool) -> TaskSolutions:
         theta = check.array("theta", theta, shape=self.theta_set.shape)
         if theta.min() < 0:
             i = np.unravel_index(theta.argmin(), theta.shape)
@@ -354,7 +356,7 @@ class GroupLassoStructure:
         return self.n_jobs or usable_cores()
 
     @cached_property
-    def _lower(self) -> "ImplicitModels | UnrolledModels":
+    def _lower(self) -> ImplicitModels | UnrolledModels:
         """The lower level. The first evaluation of a problem compiles its kernels, or reads them from numba's cache."""
         began = time.perf_counter()
         log.info("loading the group lasso kernels")

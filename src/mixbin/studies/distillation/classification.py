@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mixbin._digest import digest
 from mixbin._files import json_text
 from mixbin._validate import Floats
-from mixbin.data import tables
+from mixbin.data import reader
 from mixbin.errors import InvalidInput
 from mixbin.estimators.classification import CLASS_SHARES, PATH_TOL, default_judge, search_settings
 from mixbin.problems import SoftmaxDistillation
@@ -23,7 +23,7 @@ from mixbin.result import Result
 from mixbin.studies.distillation.options import DistillOptions, Judge
 from mixbin.studies.distillation.rows import TableStudy, mean_and_spread
 from mixbin.studies.distillation.where import where
-from mixbin.studies.study import split_words
+from mixbin.studies.study import Texts, split_words
 
 STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)
 """All rows and random rows get the best of these multiples of alpha, by the validation rows."""
@@ -38,6 +38,7 @@ class Classification(TableStudy[Part]):
     files: ClassVar = {
         **TableStudy.files,
         "dropped.csv": "the other candidate rows: those whose label to doubt",
+        "dropped.parquet": "the other candidate rows: those whose label to doubt",
         "model.json": "the logistic regression trained on the selected rows",
     }
     error, digits = "accuracy", ".4g"
@@ -86,9 +87,9 @@ class Classification(TableStudy[Part]):
             return super().prepare()
         return "To find wrong labels use mixbin labels, which needs no validation rows; this run drops rows that harm validation."
 
-    def part(self, read: Sequence[tables.Table]) -> Part:
+    def part(self, read: Sequence[reader.Part]) -> Part:
         """One table after the other."""
-        X, y = [it.numbers(self.features) for it in read], [it.labels(self.target) for it in read]
+        X, y = [self.reader.numbers(it) for it in read], [it.y for it in read]
         return (X[0], y[0]) if len(read) == 1 else (np.concatenate(X), np.concatenate(y))
 
     def split(self, everything: Part, rows: NDArray[np.intp], held: NDArray[np.intp]) -> tuple[Part, Part, NDArray[np.intp]]:
@@ -183,7 +184,7 @@ class Classification(TableStudy[Part]):
         at = where(lambda rows: centred[rows], len(X), centred.T @ centred / len(X), kept, self.options.seed)
         return super().facts(main) | {"task": "classification", "classes": classes, "budget": budget, "where": at}
 
-    def texts(self, method: str, main: Result, out: Path) -> dict[str, str]:
+    def texts(self, method: str, main: Result, out: Path) -> Texts:
         """The rows, those that were dropped, and the model: scores are intercept + coef x, the largest wins."""
         coef, intercept = self.problem.model(main.theta, main.lam)
         model = {
@@ -195,10 +196,11 @@ class Classification(TableStudy[Part]):
             "alpha": self.problem.strength.value(main.lam),
             "candidate_rows": len(self.rows),
             "selected_rows": int(np.count_nonzero(main.theta)),
+            **self.model_facts(),
         }
         return {
-            "selected.csv": self.selected(main.theta),
-            "dropped.csv": self.selected(main.theta == 0),
+            **self.selected(main.theta),
+            **self.selected(main.theta == 0, "dropped"),
             "model.json": json_text(model),
         }
 

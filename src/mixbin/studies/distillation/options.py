@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixbin.errors import InvalidInput
-from mixbin.studies.options import Method, Options, covered, header, option
+from mixbin.studies.options import Method, Options, TableOptions, covered, option
 
 if TYPE_CHECKING:
     from mixbin.studies.study import Study
@@ -29,7 +29,7 @@ class Judge(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DistillOptions(Options):
+class DistillOptions(TableOptions, Options):
     """The command as typed."""
 
     command = "distill"
@@ -37,7 +37,9 @@ class DistillOptions(Options):
     example = "mixbin distill train.csv --target price --budget 10% --test test.csv --out run"
 
     train: Path = covered(
-        "The rows to choose from: CSV (also .gz, or one in a .zip), Parquet, or a folder of Parquet.", "TRAIN", argument=True
+        "The rows to choose from: CSV (also .gz, or one in a .zip), Excel, Parquet, or a folder of Parquet.",
+        "TRAIN",
+        argument=True,
     )
     target: str = covered("The column to predict, by name or number from 0; -1 is the last.", "COLUMN")
     out: Path = covered("The folder for the selected rows, the model and all else.", "DIR")
@@ -81,13 +83,11 @@ class DistillOptions(Options):
         default=1e-3,
     )
     method: Method = Options.method
-    ignore: list[str] = covered("A column that is no feature; may be repeated.", "COLUMN", default=list)
     seed: int = Options.seed
     validation_fraction: float | None = covered(
         "With --judge validation, the share of TRAIN split off for it, 0.2 unless given.", "X", default=None
     )
     max_evaluations: int | None = Options.max_evaluations
-    header: bool | None = header()
     workers: int | None = covered(
         "Parquet: processes that work on it, one a core unless given; it need not fit in memory.", "N", default=None, least=1
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from mixbin._numbers import readable
 from mixbin.reporting.blocks import Block, Listing, Prose, Section, Text, isolated
 from mixbin.reporting.figures import Drawings
 from mixbin.reporting.record import Record
@@ -96,16 +97,24 @@ def _answer(run: Run, verb: str) -> str:
             continue
         name = f"{part}_{kind}"
         others = [line for line in map(run.record.line, (ALL, RANDOM)) if line is not None and line.numbers.get(name) is not None]
-        said = f"an {words.format(ERRORS[kind])} of {main.numbers[name]:.4g}"
+        said = f"an {words.format(ERRORS[kind])} of {readable(main.numbers[name])}"
         if others:
-            said += f" ({', '.join(f'{line.method}: {line.numbers[name]:.4g}' for line in others)})"
+            said += f" ({', '.join(f'{line.method}: {readable(line.numbers[name])}' for line in others)})"
         errors.append(said)
     kept, m = main.numbers["rows"], run.record.facts["rows"]
     trained = f"; trained on them, the model has {' and '.join(errors)}" if errors else ""
     return (
-        f"The method {main.method} {verb} {kept:,} of {m:,} rows ({100 * kept / m:.3g}\N{NO-BREAK SPACE}%)"
+        f"The method {main.method} {verb} {kept:,} of {m:,} rows ({_share_of_file(run)})"
         f"{trained}. {' '.join(proven(run.record.facts))}"
     ).strip()
+
+
+def _share_of_file(run: Run) -> str:
+    """The rows kept as a share of the whole training file, also where some of its rows were split off."""
+    facts, kept = run.record.facts, run.record.main.numbers["rows"]
+    split_off = facts["validation_rows"] if facts["validation_split"] is not None else 0
+    share = f"{100 * kept / (facts['rows'] + split_off):.3g}\N{NO-BREAK SPACE}%"
+    return f"{share} of the file" if split_off else share
 
 
 def _tiles(run: Run) -> dict[str, str]:
@@ -113,8 +122,11 @@ def _tiles(run: Run) -> dict[str, str]:
     for part, words in PARTS.items():
         kind = _judged(run, part)
         if kind is not None:
-            out[words.format(ERRORS[kind])] = f"{numbers[f'{part}_{kind}']:.4g}"
-    return out | {"alpha": f"{numbers['alpha']:.3g}", "seconds": f"{run.record.main.seconds:.1f}"}
+            out[words.format(ERRORS[kind])] = readable(numbers[f"{part}_{kind}"])
+    alpha = (
+        {"Ridge alpha": readable(numbers["ridge_alpha"])} if "ridge_alpha" in numbers else {"alpha": f"{numbers['alpha']:.3g}"}
+    )
+    return out | {**alpha, "seconds": f"{run.record.main.seconds:.1f}"}
 
 
 def _rows(run: Run) -> Listing:
@@ -175,7 +187,7 @@ def _model(run: Run) -> list[Block]:
         return [Prose([Markup('The model is in <a href="model.json">model.json</a>.')])]
     listed = [[name, f"{value!r}"] for name, value in model["coef"].items() if isinstance(value, float)]
     said = Markup("A ridge regression of {} with intercept {}. With scikit-learn: {}.").format(
-        isolated(model["target"]), f"{model['intercept']:.6g}", model["scikit_learn"]["how"]
+        isolated(model["target"]), readable(model["intercept"], 6), model["scikit_learn"]["how"]
     )
     return [Prose([said]), Listing(["feature", "coefficient"], listed, "coefficients.csv", "features")]
 

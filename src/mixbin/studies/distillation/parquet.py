@@ -50,6 +50,11 @@ class ParquetRegression(RidgeStudy):
         """What can be refused before a worker is started."""
         super().check()
         options = self.options
+        # A folder is read as it is: numbers alone, in the types of its columns.
+        if given := [name for name in options.about_files() if name not in ("--ignore", "--encode")]:
+            raise InvalidInput(
+                f"{given[0]} has no use for a folder of Parquet files, which says itself what it holds; leave it out"
+            )
         if options.workers is not None and options.scheduler is not None:
             raise InvalidInput("--workers has no use beside --scheduler; leave one of them out")
         if options.memory_limit is not None and options.scheduler is not None:

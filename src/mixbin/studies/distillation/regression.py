@@ -13,7 +13,7 @@ from mixbin import _validate as check
 from mixbin._digest import digest
 from mixbin._files import json_text
 from mixbin._validate import Floats
-from mixbin.data import tables
+from mixbin.data.reader import Part
 from mixbin.errors import InvalidInput
 from mixbin.problem import Indices
 from mixbin.problems import RidgeDistillation
@@ -30,7 +30,7 @@ from mixbin.studies.distillation.options import Judge
 from mixbin.studies.distillation.rows import RowStudy, TableStudy, mean_and_spread
 from mixbin.studies.distillation.where import where
 from mixbin.studies.options import Method, parse_tolerance
-from mixbin.studies.study import Spent, Table, split_words
+from mixbin.studies.study import Spent, Table, Texts, split_words
 
 
 def finite(number: float) -> float | None:
@@ -42,7 +42,7 @@ class RidgeStudy(RowStudy):
     """What the study of a table in memory and that of a folder of Parquet files share: the ridge regression."""
 
     error, digits = "rmse", ".6g"
-    measured = "RMSE is the typical error of a prediction: lower is better."
+    measured = "RMSE is the typical error of a prediction: lower is better. Ridge alpha is that of scikit-learn's Ridge."
     problem: RidgeDistillation
     fewest: Fewest | None = None
     """The search for the smallest budget, if there is one."""
@@ -122,7 +122,12 @@ class RidgeStudy(RowStudy):
     def measure(self, theta: NDArray[Any], lam: Floats) -> dict[str, Any]:
         """Loss and RMSE of the model trained on the chosen rows: on the rows that judge, on test rows, on rows not kept."""
         numbers = self._numbers(None if not theta.any() else Model(*self.problem.fitted(theta, lam)), np.flatnonzero(theta))
-        return numbers | {"rows": int(np.count_nonzero(theta)), "alpha": self.problem.strength.value(lam)}
+        alpha = self.problem.strength.value(lam)
+        return numbers | {
+            "rows": int(np.count_nonzero(theta)),
+            "ridge_alpha": alpha * self.problem.theta_set.size,
+            "alpha": alpha,
+        }
 
     def _numbers(self, model: Model | None, rows: Indices) -> dict[str, Any]:
         """The same of any linear model that was trained on ``rows``; all None without a model."""
@@ -228,6 +233,7 @@ class RidgeStudy(RowStudy):
                 **({"scales": dict(zip(self.features, self.problem.scales.tolist(), strict=True))} if scaled else {}),
                 "candidate_rows": m,
                 "selected_rows": int(np.count_nonzero(result.theta)),
+                **self.model_facts(),
                 "scikit_learn": {"estimator": "sklearn.linear_model.Ridge", "alpha": m * alpha, "how": how},
             }
         )
@@ -264,6 +270,7 @@ class Regression(RidgeStudy, TableStudy[Floats]):
     """One table in memory."""
 
     kind = "regression"
+    for_classes = "--task classification"
 
     def load(self) -> None:
         """Features and target side by side, as numbers."""
@@ -271,9 +278,9 @@ class Regression(RidgeStudy, TableStudy[Floats]):
         parts = (self.train,) if self.judged_by_all else (self.train, self.validation)
         self.problem = self.problem_of(*(table for part in parts for table in (part[:, :-1], part[:, -1])))
 
-    def part(self, read: Sequence[tables.Table]) -> Floats:
+    def part(self, read: Sequence[Part]) -> Floats:
         """Features and target, side by side."""
-        parts = [it.numbers([*self.features, self.target]) for it in read]
+        parts = [np.column_stack([self.reader.numbers(it), it.y]) for it in read]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def split(
@@ -295,6 +302,8 @@ class Regression(RidgeStudy, TableStudy[Floats]):
         """Also what the figure of the selection shows."""
         return super().facts(main) | {"selection": selection_data(main.theta, self.train[:, -1], self.target)}
 
-    def texts(self, method: str, main: Result, out: Path) -> dict[str, str]:
+    def texts(self, method: str, main: Result, out: Path) -> Texts:
         """The rows and the model."""
-        return {"selected.csv": self.selected(main.theta), "model.json": self.model(main, "the rows of selected.csv")}
+        rows = self.selected(main.theta)
+        where = f"the rows of {next(iter(rows))}" + (", X as encoding here says" if self.model_facts() else "")
+        return {**rows, "model.json": self.model(main, where)}

@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixbin import _validate as check
-from mixbin._files import csv_text
 from mixbin.data import tables
+from mixbin.data.reader import Part
 from mixbin.errors import InvalidInput, Unsolved
 from mixbin.reporting.record import Record
-from mixbin.reporting.runs import SPREAD, Column
+from mixbin.reporting.runs import SPREAD, Column, reading_facts
 from mixbin.reporting.verdict import Verdict
 from mixbin.result import Result
 from mixbin.studies.distillation import page
 from mixbin.studies.distillation.options import DistillOptions, Judge
 from mixbin.studies.distillation.verdict import verdict
 from mixbin.studies.options import parse_budget
-from mixbin.studies.study import Study
+from mixbin.studies.study import Study, in_format
 
 P = TypeVar("P")
 """Some rows as the study keeps them."""
@@ -41,6 +41,7 @@ class RowStudy(Study[DistillOptions]):
 
     files: ClassVar[Mapping[str, str]] = {
         "selected.csv": "the selected rows, with their numbers in the training file",
+        "selected.parquet": "the selected rows, with their numbers in the training file",
         "model.json": "the ridge regression trained on them",
     }
     answer = "the rows that {} keeps"
@@ -124,6 +125,10 @@ class RowStudy(Study[DistillOptions]):
             "seed": self.options.seed,
         }
 
+    def model_facts(self) -> dict[str, Any]:
+        """What the file of the model says about features that are not the columns of the table."""
+        return {}
+
     @classmethod
     def columns(cls) -> Mapping[str, Column]:
         """Losses and errors, rows and alpha."""
@@ -138,6 +143,7 @@ class RowStudy(Study[DistillOptions]):
             "test_loss": Column("test loss", cls.digits),
             "validation_loss": Column("loss that judged", cls.digits),
             "full_loss": Column("loss that judged", cls.digits),
+            "ridge_alpha": Column("Ridge alpha", ".4g", "Ridge\nalpha"),
             "alpha": Column("alpha", ".3g"),
         }
 
@@ -158,14 +164,22 @@ class TableStudy(RowStudy, Generic[P]):
     train: P
     validation: P
     test: P | None
+    for_classes: ClassVar[str | None] = None
+    """The option that makes a target one of classes, for messages; None for a study of classes."""
 
     def read(self) -> None:
-        """Read the files and split a validation part off where none is given."""
+        """Read the files and split a validation part off where none is given; the encoding is that of the candidate rows."""
         options = self.options
-        self.table = tables.read(options.train, options.header)
-        self.features, self.target = self.table.roles(options.target, options.ignore)
-        everything = self.part([self.table])
-        self.rows = np.arange(len(self.table))
+        reader = options.reader(options.target, self.for_classes is None, self.for_classes or "")
+        whole = reader.train(options.train)
+        self.reader, self.table, self.target, self.rows = reader, whole.table, reader.target, whole.rows
+        self.read_parts = [whole]
+        candidates = np.arange(len(whole))
+        if not options.validation and not self.judged_by_all:
+            name, remedy = "TRAIN", "give --validation"
+            candidates, held = tables.split(len(whole), options.validation_fraction, options.seed, name, remedy)
+        reader.learn([whole], candidates)
+        everything, self.features = self.part([whole]), reader.names
         if options.validation:
             self.train, given = everything, self._read(options.validation)
             self.validation, self.validation_rows = self.part(given), sum(map(len, given))
@@ -173,35 +187,47 @@ class TableStudy(RowStudy, Generic[P]):
             none = np.empty(0, dtype=np.intp)
             self.train, self.validation, self.validation_rows = everything, self.split(everything, none, none)[1], 0
         else:
-            name, remedy = "TRAIN", "give --validation"
-            self.rows, held = tables.split(len(self.table), options.validation_fraction, options.seed, name, remedy)
-            self.train, self.validation, held = self.split(everything, self.rows, held)
-            self.split_off, self.validation_rows = held.tolist(), len(held)
+            self.train, self.validation, held = self.split(everything, candidates, held)
+            self.rows, self.split_off, self.validation_rows = whole.rows[candidates], whole.rows[held].tolist(), len(held)
         self.test = None
         if options.test:
             given = self._read(options.test)
             self.test, self.test_rows = self.part(given), sum(map(len, given))
 
-    def _read(self, files: list[Path]) -> list[tables.Table]:
-        columns = [*self.features, self.target]
-        return [tables.read_like(self.table, columns, file, self.options.header) for file in files]
+    def _read(self, files: list[Path]) -> list[Part]:
+        parts = [self.reader.like(file) for file in files]
+        self.read_parts += parts
+        return parts
 
     @abstractmethod
-    def part(self, read: Sequence[tables.Table]) -> P:
+    def part(self, read: Sequence[Part]) -> P:
         """The rows of some tables, one after the other."""
+
+    def contents(self) -> dict[str, Any]:
+        """Also what each feature is and which rows have no target, where that is not plain."""
+        return super().contents() | self.reader.identity(self.read_parts)
+
+    def facts(self, main: Result) -> dict[str, Any]:
+        """Also how the files were read."""
+        return super().facts(main) | reading_facts(self.reader.facts(self.read_parts))
+
+    def model_facts(self) -> dict[str, Any]:
+        """How the features are made from the columns."""
+        return self.reader.model_facts()
+
+    def left_files(self) -> list[str]:
+        """The selected rows are in the format of the table."""
+        return in_format(self.all_files(), self.table.ending)
 
     @abstractmethod
     def split(self, everything: P, rows: NDArray[np.intp], held: NDArray[np.intp]) -> tuple[P, P, NDArray[np.intp]]:
         """The training part and the validation part, and which rows the latter has."""
 
-    def selected(self, theta: NDArray[Any]) -> str:
-        """The selected candidate rows as they were, after their row numbers (and weights, where these are fractions)."""
+    def selected(self, theta: NDArray[Any], name: str = "selected") -> dict[str, bytes]:
+        """A file of the selected rows as they were, after their row numbers (and weights, where these are fractions)."""
         chosen = np.flatnonzero(theta)
         rows = self.rows[chosen]
-        first: list[list[Any]] = [[int(row)] for row in rows]
-        header = ["row"]
+        first: dict[str, list[Any]] = {"row": rows.tolist()}
         if theta.dtype != np.bool_:
-            header.append("weight")
-            first = [[*cells, weight] for cells, weight in zip(first, theta[chosen].tolist(), strict=True)]
-        body = ([*before, *cells] for before, cells in zip(first, self.table.rows(rows), strict=True))
-        return csv_text([*header, *self.table.names], body)
+            first["weight"] = theta[chosen].tolist()
+        return {name + self.table.ending: self.table.written(rows, first)}

@@ -5,7 +5,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mixbin.studies.options import CommonOptions, covered, header, option
+from mixbin.studies.options import TableOptions, covered, option
 
 if TYPE_CHECKING:
     from mixbin.studies.study import StudyBase
@@ -19,16 +19,14 @@ class Loss(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FeaturesOptions(CommonOptions):
+class FeaturesOptions(TableOptions):
     """The command as typed."""
 
     command = "features"
     help = "Keep the few columns of a table with which a linear model fits best, with a bound on what any others could reach."
     example = "mixbin features train.csv --target price --keep 10 --test test.csv --out run"
 
-    train: Path = covered(
-        "The table: CSV (also .gz, or one in a .zip) or Parquet; features must be numbers.", "TABLE", argument=True
-    )
+    train: Path = covered("The table: CSV (also .gz, or one in a .zip), Excel or Parquet.", "TABLE", argument=True)
     target: str = covered("The column to predict, by name or number from 0; -1 is the last.", "COLUMN")
     out: Path = covered("The folder for the features, the table with these alone, the model and all else.", "DIR")
     keep: int = option("How many features to keep.", "N", default=10, least=1)
@@ -39,9 +37,7 @@ class FeaturesOptions(CommonOptions):
     stability: bool = option(
         "Also count how often each feature is kept on bootstrap draws of the rows.", default=False, flags=("--stability",)
     )
-    ignore: list[str] = covered("A column that is neither feature nor target; may be repeated.", "COLUMN", default=list)
     seed: int = option("Draws folds, starts and random features; the same seed gives the same numbers.", "N", default=0, least=0)
-    header: bool | None = header()
 
     def study(self) -> "StudyBase[Any]":
         """The study that these options ask for."""

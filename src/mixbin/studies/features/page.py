@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from mixbin._numbers import readable
 from mixbin.plot import curves
 from mixbin.plot.curves import number
 from mixbin.plot.figure import new_figure
@@ -28,7 +29,7 @@ from mixbin.reporting.blocks import (
 )
 from mixbin.reporting.figures import NARROW, Drawings
 from mixbin.reporting.record import Record
-from mixbin.reporting.runs import Column, Run, origin_section, shown
+from mixbin.reporting.runs import Column, Run, how_read, origin_section, shown
 from mixbin.studies.distillation.page import MOST_ROWS, that_fit
 from mixbin.studies.features.words import (
     ALL,
@@ -69,7 +70,10 @@ def page(run: Run, columns: Mapping[str, Column], explained: Sequence[str]) -> P
             Section("Beside other choices", _comparison(record, columns, explained)),
             Section("How close to the best choice?", [Prose(_gap(facts))]),
             Section("All features", _all(run)),
-            Section("What was asked", [Prose([isolating(asked[:1].upper() + asked[1:], repr(facts["target"]), name)])]),
+            Section(
+                "What was asked",
+                [Prose([isolating(asked[:1].upper() + asked[1:], repr(facts["target"]), name), *how_read(facts)])],
+            ),
             origin_section(record, _settings(facts)),
         ]
 
@@ -92,8 +96,8 @@ def _kept(facts: Mapping[str, Any]) -> list[Block]:
     rows = [
         [
             Cell(isolated(cut(it["feature"], LONGEST_NAME))),
-            Cell(f"{it['coefficient']:.4g}"),
-            Cell(f"{it['effect']:.4g}"),
+            Cell(readable(it["coefficient"])),
+            Cell(readable(it["effect"])),
             *([Cell(f"{100 * it['stability']:.0f}\N{NO-BREAK SPACE}%")] if stability else []),
         ]
         for it in few
@@ -126,7 +130,7 @@ def _advice(facts: Mapping[str, Any]) -> list[Point]:
     lowest = counts[int(np.argmin(errors))]
     points = [Point("selected.csv has these features and the target; the call below trains the same model.", "Use them")]
     said = f"Of the counts tried, {lowest:,} has the lowest error on held-out folds"
-    said += "." if lowest == keep else f" ({min(errors):.4g}; {keep:,} has {errors[counts.index(keep)]:.4g})."
+    said += "." if lowest == keep else f" ({readable(min(errors))}; {keep:,} has {readable(errors[counts.index(keep)])})."
     if facts["enough"] < lowest:
         said += f" {facts['enough']:,} is within one standard error of that: --keep {facts['enough']} may do."
     elif lowest != keep:
@@ -192,8 +196,8 @@ def _comparison(record: Record, columns: Mapping[str, Column], explained: Sequen
     unit = "log loss" if record.facts["loss"] == "logistic" else "mean squared error"
     others = dict(zip(record.facts["beside"], ("the model on all features", "the tuned lasso"), strict=True))
     said = " ".join(
-        f"The {unit} of the features kept on held-out folds is {abs(apart):.3g} {'higher' if apart > 0 else 'lower'} than that "
-        f"of {others[name]} (standard error {error:.2g})."
+        f"The {unit} of the features kept on held-out folds is {readable(abs(apart), 3)} "
+        f"{'higher' if apart > 0 else 'lower'} than that of {others[name]} (standard error {readable(error, 2)})."
         for name, (apart, error) in record.facts["beside"].items()
     )
     return [Prose([said]), Grid(heads, rows, strong=len(rows) - 1), how]
@@ -215,7 +219,7 @@ def _gap(facts: Mapping[str, Any]) -> list[str]:
 def _all(run: Run) -> list[Block]:
     columns, rows = run.table("features.csv", MOST_ROWS)
     few, total = that_fit(rows), run.record.facts["features"]
-    listed = [[row[0], "yes" if row[1] == "True" else "no", row[2], *(f"{float(x):.4g}" for x in row[3:])] for row in few]
+    listed = [[row[0], "yes" if row[1] == "True" else "no", row[2], *(readable(float(x)) for x in row[3:])] for row in few]
     note: Text = "Rank 1 is kept; the others follow by how little the loss would rise if one of them replaced a feature kept."
     if len(few) < total:
         note += Markup(' The first {} of {} stand here; all are in <a href="features.csv">features.csv</a>.').format(

@@ -11,20 +11,21 @@ from numpy.typing import NDArray
 from mixbin import _validate as check
 from mixbin._digest import digest
 from mixbin._files import csv_text, json_text
+from mixbin._numbers import readable
 from mixbin._validate import Floats
-from mixbin.data import tables
+from mixbin.data import reader
 from mixbin.data.one_blas_thread import on_one_blas_thread
 from mixbin.errors import InvalidInput
 from mixbin.estimators import FeatureSelector
 from mixbin.problems.best_subset.problem import LARGEST
 from mixbin.reporting.blocks import Page
 from mixbin.reporting.record import Line, Record
-from mixbin.reporting.runs import Column, Run
+from mixbin.reporting.runs import Column, Run, reading_facts
 from mixbin.studies.features import page
 from mixbin.studies.features.comparison import FOLDS, counts_on_path, errors_on, held_out
 from mixbin.studies.features.options import FeaturesOptions
 from mixbin.studies.features.words import ALL, ANY_COUNT, BEST, NAMES, TUNED, better_ones, cut, measured, proof
-from mixbin.studies.study import FitStudy, Table
+from mixbin.studies.study import FitStudy, Table, Texts, in_format
 
 BOOTSTRAP_DRAWS = 100
 FEWEST_ROWS = 10
@@ -44,6 +45,7 @@ class Features(FitStudy[FeaturesOptions]):
     files: ClassVar = {
         "features.csv": "every feature: kept or not, rank, coefficient, effect",
         "selected.csv": "the table with the features kept and the target",
+        "selected.parquet": "the table with the features kept and the target",
         "model.json": "the model on the features kept, and its scikit-learn call",
     }
     measured = (
@@ -74,22 +76,26 @@ class Features(FitStudy[FeaturesOptions]):
     def load(self) -> None:
         """Features as numbers; targets as numbers, or as classes."""
         options = self.options
-        self.table = tables.read(options.train, options.header)
-        self.features, self.target = self.table.roles(options.target, options.ignore)
+        logistic = self.loss == "logistic"
+        self.reader = options.reader(options.target, logistic, "" if logistic else "--loss logistic, if they are two")
+        whole = self.reader.train(options.train)
+        self.reader.learn([whole])
+        self.table, self.target, self.rows, self.read_parts = whole.table, self.reader.target, whole.rows, [whole]
+        self.features = self.reader.names
         if options.keep > len(self.features):
             raise InvalidInput(
                 f"--keep must be at most the number of features, got {options.keep} for {len(self.features)}; keep fewer"
             )
-        if len(self.table) < FEWEST_ROWS:
-            raise InvalidInput(f"{options.train} must have at least {FEWEST_ROWS} rows, got {len(self.table)}; add rows")
+        if len(whole) < FEWEST_ROWS:
+            raise InvalidInput(f"{options.train} must have at least {FEWEST_ROWS} rows, got {len(whole)}; add rows")
         self.classes: list[str] | None = None
         if self.loss == "logistic":
-            self.classes = self._two_classes(self.table.labels(self.target))
-        self.train = self._part([self.table])
+            self.classes = self._two_classes(whole.y)
+        self.train = self._part([whole])
         if np.ptp(self.train[1]) == 0:
             raise InvalidInput(f"--target must have values that differ, got {self.target!r} with one value; name another column")
-        columns = [*self.features, self.target]
-        read = [tables.read_like(self.table, columns, file, options.header) for file in options.test]
+        read = [self.reader.like(file) for file in options.test]
+        self.read_parts += read
         self.test = self._part(read) if read else None
 
     def _two_classes(self, labels: NDArray[np.str_]) -> list[str]:
@@ -101,8 +107,8 @@ class Features(FitStudy[FeaturesOptions]):
             )
         return [str(name) for name in classes]
 
-    def _part(self, read: list[tables.Table]) -> Part:
-        X = np.concatenate([it.numbers(self.features) for it in read])
+    def _part(self, read: list[reader.Part]) -> Part:
+        X = np.concatenate([self.reader.numbers(it) for it in read])
         y = np.concatenate([self._targets(it) for it in read])
         for name, values in [*zip(self.features, X.T, strict=True), (self.target, y)]:
             if np.abs(values).max() > LARGEST:
@@ -111,22 +117,23 @@ class Features(FitStudy[FeaturesOptions]):
                 )
         return X, y
 
-    def _targets(self, table: tables.Table) -> Floats:
+    def _targets(self, part: reader.Part) -> Floats:
         if self.classes is None:
-            try:
-                return table.numbers([self.target])[:, 0]
-            except InvalidInput as error:
-                raise InvalidInput(f"{error}; for two classes write --loss logistic") from None
-        labels = table.labels(self.target)
-        unknown = np.setdiff1d(labels, self.classes).tolist()
+            return np.asarray(part.y, dtype=np.float64)
+        unknown = np.setdiff1d(part.y, self.classes).tolist()
         if unknown:
-            raise InvalidInput(f"{table.file} must hold the classes of {self.options.train}, got {check.listed(unknown)}")
-        return np.asarray(labels == self.classes[1], dtype=np.float64)
+            raise InvalidInput(f"{part.table.file} must hold the classes of {self.options.train}, got {check.listed(unknown)}")
+        return np.asarray(part.y == self.classes[1], dtype=np.float64)
+
+    def left_files(self) -> list[str]:
+        """The table with the features kept is in the format of the table."""
+        return in_format(self.all_files(), self.table.ending)
 
     def contents(self) -> dict[str, Any]:
         """All rows, the names of the columns, and the classes."""
         hashes = {name: None if part is None else digest(*part) for name, part in {"data": self.train, "test": self.test}.items()}
-        return {**hashes, "columns": [*self.features, self.target], "classes": self.classes}
+        told = self.reader.identity(self.read_parts)
+        return {**hashes, "columns": [*self.features, self.target], "classes": self.classes, **told}
 
     @on_one_blas_thread
     def fit(self) -> list[Line]:
@@ -163,7 +170,7 @@ class Features(FitStudy[FeaturesOptions]):
             "target": self.target,
             "classes": self.classes,
             "features": len(self.features),
-            "rows": len(self.table),
+            "rows": len(self.rows),
             "test_rows": None if self.test is None else len(self.test[1]),
             "keep": int(selector.n_features_),
             "loss": self.loss,
@@ -183,6 +190,7 @@ class Features(FitStudy[FeaturesOptions]):
             "beside": {name: list(self.folds.difference(name, self.at)) for name in ANY_COUNT},
             "lasso_features": round(self.folds.lasso_features),
             "seed": options.seed,
+            **reading_facts(self.reader.facts(self.read_parts)),
         }
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -201,13 +209,11 @@ class Features(FitStudy[FeaturesOptions]):
             rows.append(row | ({"stability": float(selector.stability_[j])} if self.options.stability else {}))
         return rows
 
-    def texts(self) -> dict[str, str]:
+    def texts(self) -> Texts:
         """All features, the table with those kept, and the model: intercept + coef x, for classes the log odds of the second."""
         rows, selector = self._rows(), self.selector
         kept = [j for j, it in enumerate(selector.support_) if it]
         names = [self.features[j] for j in kept]
-        columns = [self.table.names.index(name) for name in (*names, self.target)]
-        every = self.table.rows(np.arange(len(self.table)))
         model = {
             "target": self.target,
             "loss": self.loss,
@@ -220,17 +226,26 @@ class Features(FitStudy[FeaturesOptions]):
             "lower_bound": float(selector.lower_bound_),
             "gap": float(selector.gap_),
             "proved": bool(selector.proved_),
-            "rows": len(self.table),
+            "rows": len(self.rows),
             "scikit_learn": self._call(),
+            **self.reader.model_facts(names),
         }
         return {
             "features.csv": csv_text(list(rows[0]), [list(row.values()) for row in rows]),
-            "selected.csv": csv_text([*names, self.target], [[row[j] for j in columns] for row in every]),
+            f"selected{self.table.ending}": self._selected(names, kept),
             "model.json": json_text(model),
         }
 
+    def _selected(self, names: list[str], kept: list[int]) -> bytes:
+        """The features kept and the target: as they were in the table, or as numbers where they were turned into some."""
+        changed = {name for name in names if name not in self.table.names or not self.reader.is_unchanged(name)}
+        if not changed:
+            return self.table.written(self.rows, {}, [*names, self.target])
+        columns = {name: self.train[0][:, j].tolist() for name, j in zip(names, kept, strict=True)}
+        return self.table.written(self.rows, columns, [self.target])
+
     def _call(self) -> str:
-        """The same model by scikit-learn; X are the features of selected.csv and y is its target."""
+        """The same model by scikit-learn; X are the features of selected.csv (or .parquet) and y is its target."""
         gamma = float(self.selector.gamma_)
         model = f"Ridge(alpha={gamma!r})" if self.classes is None else f"LogisticRegression(C={1 / gamma!r})"
         return f"make_pipeline(StandardScaler(), {model}).fit(X, y)"
@@ -277,8 +292,8 @@ class Features(FitStudy[FeaturesOptions]):
         rows = [
             [
                 cut(it["feature"], LONGEST_PRINTED),
-                f"{it['coefficient']:.4g}",
-                f"{it['effect']:.4g}",
+                readable(it["coefficient"]),
+                readable(it["effect"]),
                 *([f"{it['stability']:.2f}"] if stability else []),
             ]
             for it in facts["kept"][:MOST_PRINTED]

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from mixbin._numbers import readable
 from mixbin.reporting.record import Record
 
 ALL, TUNED, RANDOM = "all features", "tuned lasso", "random features"
@@ -30,7 +31,7 @@ def measured(record: Record) -> str:
     """The error on held-out folds beside those of all features, a tuned lasso and random features."""
     facts = record.facts
     key, name = ("cv_log_loss", "log loss") if facts["loss"] == "logistic" else ("cv_rmse", "error")
-    errors = {line.method: f"{line.numbers[key]:.4g}" for line in record.lines}
+    errors = {line.method: readable(line.numbers[key]) for line in record.lines}
     return (
         f"On held-out folds their {name} is {errors[BEST]}, against {errors[ALL]} with all {facts['features']:,} features, "
         f"{errors[TUNED]} with {other_models(facts)[TUNED]} and {errors[RANDOM]} with {facts['keep']:,} at random."

@@ -5,7 +5,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mixbin.studies.options import Method, Options, covered, header, option
+from mixbin.studies.options import Method, Options, TableOptions, covered, option
 
 if TYPE_CHECKING:
     from mixbin.studies.study import Study
@@ -23,7 +23,7 @@ class GroupSizes(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupsOptions(Options):
+class GroupsOptions(TableOptions, Options):
     """The command as typed."""
 
     command = "groups"
@@ -67,8 +67,6 @@ class GroupsOptions(Options):
     target: str | None = covered(
         "CSV: the column to predict, by name or number from 0; the last unless given.", "COLUMN", default=None
     )
-    ignore: list[str] = covered("CSV: a column that is no feature; may be repeated.", "COLUMN", default=list)
-    header: bool | None = header("CSV: whether the first row has the names; if not given, that row tells.")
     a: float | None = covered("Made tasks: the smallest active coefficient, 0.3 unless given.", "X", default=None, flags=("--a",))
     tasks: int | None = covered("Made tasks: how many, 500 unless given.", "N", default=None)
     samples: int | None = covered("Made tasks: rows of each part, 20 unless given.", "N", default=None)

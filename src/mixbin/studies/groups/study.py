@@ -20,7 +20,7 @@ from mixbin.errors import InvalidInput
 from mixbin.problems import GroupLassoStructure
 from mixbin.problems.group_lasso.structure import lam_at_bound
 from mixbin.reporting.record import Line, Record
-from mixbin.reporting.runs import Column, shown
+from mixbin.reporting.runs import Column, reading_facts, shown
 from mixbin.reporting.verdict import Verdict
 from mixbin.result import Result, Status
 from mixbin.studies.groups import page
@@ -68,7 +68,7 @@ class Groups(Study[GroupsOptions]):
                 f"--data or --synthetic must say where the tasks are from, got {got}; "
                 "write --data FILE for your own tasks, or --synthetic inequal for made ones"
             )
-        of_files = {"--target": options.target, "--ignore": options.ignore or None, "--header": options.header}
+        of_files = {"--target": options.target, **options.about_files()}
         of_data = {**of_files, "--validation-fraction": options.validation_fraction}
         of_synthetic = {f"--{name}": getattr(options, name) for name in SYNTHETIC}
         source, useless = ("--data", of_synthetic) if options.synthetic is None else ("--synthetic", of_data)
@@ -96,7 +96,7 @@ class Groups(Study[GroupsOptions]):
             return self._synthetic().to_tasks()
         # Not ``is_dir``, which raises an error for names that the system refuses; whoever reads the file says so.
         if os.path.isdir(options.data):
-            data = task_files.read_folder(options.data, options.target or "-1", options.ignore, options.header)
+            data = task_files.read_folder(options.data, options.reader(options.target or "-1"))
         else:
             data = task_files.read_archive(options.data)
         if data.validation is None:
@@ -232,12 +232,13 @@ class Groups(Study[GroupsOptions]):
             "seed": options.seed,
             "validation_split": data.split_off,
             "doubts": [] if at_bound is None else [at_bound],
+            **reading_facts(data.reading),
         }
 
     def texts(self, method: str, main: Result, out: Path) -> dict[str, str]:
         """The groups, their picture and the models."""
-        from mixbin.plot import structure as heat_map
         from mixbin.plot.figure import svg_text
+        from mixbin.plot.structure import structure_figure as heat_map
 
         data, coef = self.data, self.problem.coef(main.theta, main.lam)
         with any_letters():

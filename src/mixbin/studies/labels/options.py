@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixbin.errors import InvalidInput
-from mixbin.studies.options import CommonOptions, covered, header, option
+from mixbin.studies.options import TableOptions, covered, option
 
 if TYPE_CHECKING:
     from mixbin.studies.study import StudyBase
@@ -15,7 +15,7 @@ LARGEST_SIDE = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelsOptions(CommonOptions):
+class LabelsOptions(TableOptions):
     """The command as typed."""
 
     command = "labels"
@@ -23,7 +23,7 @@ class LabelsOptions(CommonOptions):
     example = "mixbin labels train.csv --target kind --test test.csv --out run"
 
     train: Path = covered(
-        "The rows whose labels to judge: CSV (also .gz, or one in a .zip) or Parquet; features must be numbers.",
+        "The rows whose labels to judge: CSV (also .gz, or one in a .zip), Excel or Parquet.",
         "TABLE",
         argument=True,
     )
@@ -34,10 +34,8 @@ class LabelsOptions(CommonOptions):
     max_class_loss: float = option("The largest share of a class that may be dropped.", "X", default=0.9)
     guard: bool = option("Whether to drop rows only if that helps.", default=True, flags=("--guard/--no-guard",))
     image: str | None = option("Show rows as pictures of this height and width, such as 8x8.", "HxW", default=None)
-    ignore: list[str] = covered("A column that is no feature; may be repeated.", "COLUMN", default=list)
     seed: int = option("Draws the folds; the same seed gives the same numbers.", "N", default=0, least=0)
     jobs: int | None = covered("How many models to train at once; -1 uses all cores.", "N", default=None)
-    header: bool | None = header()
 
     @property
     def picture(self) -> tuple[int, int] | None:

@@ -26,7 +26,7 @@ from mixbin.reporting.blocks import (
 from mixbin.reporting.figures import Drawings
 from mixbin.reporting.pictures import grey_pngs
 from mixbin.reporting.record import Record
-from mixbin.reporting.runs import Column, Run, origin_section, shown
+from mixbin.reporting.runs import Column, Run, how_read, origin_section, shown
 from mixbin.studies.distillation.page import MOST_ROWS, that_fit
 from mixbin.studies.labels.words import verdict
 
@@ -57,7 +57,10 @@ def page(run: Run, columns: Mapping[str, Column], explained: Sequence[str]) -> P
             Section("Rows of each class", [_counts(facts)]),
             Section("How good the labels are", [Drawings().quality(facts["quality"])]),
             Section("Does it help to drop them?", _comparison(record, columns, explained)),
-            Section("What was asked", [Prose([isolating(asked[:1].upper() + asked[1:], repr(facts["target"]), name)])]),
+            Section(
+                "What was asked",
+                [Prose([isolating(asked[:1].upper() + asked[1:], repr(facts["target"]), name), *how_read(facts)])],
+            ),
             origin_section(record, _settings(facts)),
         ]
 

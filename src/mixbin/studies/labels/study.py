@@ -14,7 +14,7 @@ from mixbin import _validate as check
 from mixbin._digest import digest
 from mixbin._files import csv_text, json_text
 from mixbin._validate import Floats
-from mixbin.data import tables
+from mixbin.data import reader
 from mixbin.data.one_blas_thread import on_one_blas_thread
 from mixbin.errors import InvalidInput
 from mixbin.estimators import LabelCleaner
@@ -22,11 +22,11 @@ from mixbin.estimators.labels.checks import FOR_NUMBERS
 from mixbin.estimators.labels.choice import LINEAR_ALPHA
 from mixbin.reporting.blocks import Page
 from mixbin.reporting.record import Line, Record
-from mixbin.reporting.runs import Column, Run
+from mixbin.reporting.runs import Column, Run, reading_facts
 from mixbin.studies.labels import page
 from mixbin.studies.labels.options import LabelsOptions
 from mixbin.studies.labels.words import verdict
-from mixbin.studies.study import FitStudy, Table
+from mixbin.studies.study import FitStudy, Table, Texts, in_format
 
 FOLDS = 5
 BINS = 20
@@ -47,8 +47,9 @@ class Labels(FitStudy[LabelsOptions]):
     files: ClassVar = {
         "suspects.csv": "the doubtful rows, most doubtful first, with the label suggested instead",
         "clean.csv": "the rows to train on",
+        "clean.parquet": "the rows to train on",
         "quality.csv": "the quality of every label, from 0 to 1",
-        "model.json": "the logistic regression trained on clean.csv",
+        "model.json": "the logistic regression trained on the rows to train on",
     }
     measured = (
         "accuracy is the share of test rows whose label a logistic regression predicts, balanced accuracy the mean of the "
@@ -72,14 +73,17 @@ class Labels(FitStudy[LabelsOptions]):
     def load(self) -> None:
         """Features as numbers, labels as text."""
         options = self.options
-        self.table = tables.read(options.train, options.header)
-        self.features, self.target = self.table.roles(options.target, options.ignore)
+        self.reader = options.reader(options.target, classes=True)
+        whole = self.reader.train(options.train)
+        self.reader.learn([whole])
+        self.table, self.target, self.rows, self.read_parts = whole.table, self.reader.target, whole.rows, [whole]
+        self.features = self.reader.names
         if (size := options.picture) is not None and size[0] * size[1] != len(self.features):
             raise InvalidInput(
                 f"--image must have as many pixels as there are features, got {options.image!r} for {len(self.features)}; "
                 "change it, or leave columns out with --ignore"
             )
-        self.train = self._part([self.table])
+        self.train = self._part([whole])
         self.trusted, self.test = self._more(options.trusted), self._more(options.test)
         self._check_classes()
 
@@ -89,7 +93,7 @@ class Labels(FitStudy[LabelsOptions]):
         if np.count_nonzero(counts >= FOLDS) < 2:
             raise InvalidInput(
                 f"--target must have at least two classes with {FOLDS} rows or more, got {self.target!r} with {len(counts)} "
-                f"values in {len(self.table)} rows; {FOR_NUMBERS}"
+                f"values in {len(self.rows)} rows; {FOR_NUMBERS}"
             )
         unknown = [] if self.trusted is None else np.setdiff1d(self.trusted[1], classes).tolist()
         if unknown:
@@ -98,19 +102,23 @@ class Labels(FitStudy[LabelsOptions]):
             )
 
     def _more(self, files: list[Path]) -> Part | None:
-        columns = [*self.features, self.target]
-        read = [tables.read_like(self.table, columns, file, self.options.header) for file in files]
+        read = [self.reader.like(file) for file in files]
+        self.read_parts += read
         return self._part(read) if read else None
 
-    def _part(self, read: list[tables.Table]) -> Part:
-        X, y = [it.numbers(self.features) for it in read], [it.labels(self.target) for it in read]
+    def _part(self, read: list[reader.Part]) -> Part:
+        X, y = [self.reader.numbers(it) for it in read], [it.y for it in read]
         return np.concatenate(X), np.concatenate(y)
+
+    def left_files(self) -> list[str]:
+        """The rows to train on are in the format of the table."""
+        return in_format(self.all_files(), self.table.ending)
 
     def contents(self) -> dict[str, Any]:
         """All rows and the names of the columns."""
         parts = {"data": self.train, "trusted": self.trusted, "test": self.test}
         hashes = {name: None if part is None else digest(part[0], _bytes(part[1])) for name, part in parts.items()}
-        return {**hashes, "columns": [*self.features, self.target]}
+        return {**hashes, "columns": [*self.features, self.target], **self.reader.identity(self.read_parts)}
 
     @on_one_blas_thread
     def fit(self) -> list[Line]:
@@ -125,7 +133,7 @@ class Labels(FitStudy[LabelsOptions]):
         trusted = () if self.trusted is None else self.trusted
         self.cleaner = LabelCleaner(**settings, random_state=options.seed).fit(*self.train, *trusted)
         seconds = time.perf_counter() - began
-        every = np.ones(len(self.table), dtype=bool)
+        every = np.ones(len(self.rows), dtype=bool)
         self.model = self._model(self.cleaner.support_)
         return [
             Line("all rows", self._measured(self._model(every), every)),
@@ -159,7 +167,7 @@ class Labels(FitStudy[LabelsOptions]):
         found = cleaner.guard_
         doubtful = self._order()[:MOST_PRINTED]
         suggested = cleaner.suggested_labels_
-        first = [[int(i), str(y[i]), str(suggested[i]), round(float(cleaner.label_quality_[i]), 4)] for i in doubtful]
+        first = [[int(self.rows[i]), str(y[i]), str(suggested[i]), round(float(cleaner.label_quality_[i]), 4)] for i in doubtful]
         return {
             "train": str(self.options.train),
             "target": self.target,
@@ -182,23 +190,25 @@ class Labels(FitStudy[LabelsOptions]):
             "image": None if size is None else list(size),
             "max_class_loss": self.options.max_class_loss,
             "seed": self.options.seed,
+            **reading_facts(self.reader.facts(self.read_parts)),
         }
 
     def _some(self) -> dict[str, NDArray[np.bool_]]:
-        return {"all": np.ones(len(self.table), dtype=bool), "suspects": self.cleaner.suspect_}
+        return {"all": np.ones(len(self.rows), dtype=bool), "suspects": self.cleaner.suspect_}
 
     def _order(self) -> NDArray[np.intp]:
         """The suspects, most doubtful first."""
         rows = np.flatnonzero(self.cleaner.suspect_)
         return np.asarray(rows[np.argsort(self.cleaner.label_quality_[rows], kind="stable")])
 
-    def texts(self) -> dict[str, str]:
+    def texts(self) -> Texts:
         """The doubtful rows, those to train on, all qualities, and the model: scores are intercept + coef x, the largest wins."""
         cleaner, order, y = self.cleaner, self._order(), self.train[1]
         quality = cleaner.label_quality_
-        first = zip(order.tolist(), y[order], cleaner.suggested_labels_[order], quality[order].tolist(), strict=True)
-        rows = ([*before, *cells] for before, cells in zip(first, self.table.rows(order), strict=True))
-        kept = np.flatnonzero(cleaner.support_)
+        numbers = self.rows[order]
+        first = zip(numbers.tolist(), y[order], cleaner.suggested_labels_[order], quality[order].tolist(), strict=True)
+        rows = [[*before, *cells] for before, cells in zip(first, self.table.rows(numbers), strict=True)]
+        kept = self.rows[cleaner.support_]
         coef, intercept = self.model
         model = {
             "target": self.target,
@@ -208,11 +218,12 @@ class Labels(FitStudy[LabelsOptions]):
             "coef": coef.tolist(),
             "rows": len(y),
             "kept_rows": len(kept),
+            **self.reader.model_facts(),
         }
         return {
-            "suspects.csv": csv_text(["row", "label", "suggested label", "quality", *self.table.names], rows),
-            "clean.csv": csv_text(self.table.names, self.table.rows(kept)),
-            "quality.csv": csv_text(["row", "quality"], enumerate(quality.tolist())),
+            "suspects.csv": self.table.csv_of(["row", "label", "suggested label", "quality", *self.table.names], rows),
+            f"clean{self.table.ending}": self.table.written(kept, {}),
+            "quality.csv": csv_text(["row", "quality"], zip(self.rows.tolist(), quality.tolist(), strict=True)),
             "model.json": json_text(model),
         }
 
