@@ -445,6 +445,26 @@ def test_a_worker_that_is_killed(made):
     assert got.value == expected.value
 
 
+@pytest.mark.ci
+def test_a_worker_that_is_killed_with_the_rows_it_keeps(monkeypatch):
+    X, y, X_val, y_val = data(rows=4000)
+    chunks = (1000, 1000, 1000, 500, 500)
+    local = mb.RidgeDistillation(X, y, X_val, y_val, budget=40, alpha=0.01, chunks=chunks)
+    monkeypatch.setattr(dask_blocks, "KEPT_SHARE", 0.0)
+    v = np.zeros(4000)
+    v[::100] = 1.0
+    with workers(2) as client:
+        with dask.config.set(scheduler=client):
+            problem = mb.RidgeDistillation(*arrays(X, y, chunks), X_val, y_val, budget=40, alpha=0.01)
+        problem.evaluate(v, NO_LAM)
+        assert len(problem.rows.executor._near._kept) == len(chunks)
+        os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+        for scale in (0.5, 0.25):
+            got, expected = (it.evaluate(scale * v, NO_LAM) for it in (problem, local))
+            assert got.value == expected.value
+            np.testing.assert_array_equal(got.grad_theta, expected.grad_theta)
+
+
 @pytest.mark.slow
 def test_blocks_under_which_workers_die(made):
     """As for want of memory: an error that says so, not one of Dask's own."""
