@@ -132,7 +132,7 @@ def methods(cells, key):
 
 def run(out, seeds):
     cells = json.loads(out.read_text()) if out.exists() else {}
-    for seed in range(seeds):
+    for seed in seeds:
         train, val, test = data(seed)
         for hidden in HIDDEN:
             for keep in KEEPS:
@@ -165,6 +165,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".json"))
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seed-list", type=int, nargs="*", help="these seeds instead")
     parser.add_argument("--table", action="store_true", help="print the table of the file and run nothing")
     typed = parser.parse_args()
-    table(json.loads(typed.out.read_text()) if typed.table else run(typed.out, typed.seeds))
+    table(json.loads(typed.out.read_text()) if typed.table else run(typed.out, typed.seed_list or range(typed.seeds)))

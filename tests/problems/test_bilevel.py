@@ -375,6 +375,13 @@ BAD = {
         "Implicit.. when lower is an OwnSolver",
     ),
     "limit": (lambda: mb.Minimise(tol=1.0, limit=0.1), "limit must be"),
+    "first order": (
+        lambda: mb.bilevel(
+            projected_outer, None, np.ones(3), lower=mb.FixedPoint(projected), hypergradient=mb.FirstOrder(), **RIDGE
+        ),
+        "hypergradient must be FirstOrder.weight. with lower=Minimise",
+    ),
+    "weight": (lambda: mb.FirstOrder(0.0), "weight must be a finite number greater than 0"),
 }
 
 
