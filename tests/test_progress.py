@@ -2,6 +2,8 @@
 
 import io
 import logging
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -131,3 +133,29 @@ def test_outer_iterations_are_logged(caplog):
 @pytest.mark.parametrize(("seconds", "text"), [(0.4, "0:00"), (61, "1:01"), (3_725, "1:02:05")])
 def test_clock(seconds, text):
     assert _clock(seconds) == text
+
+
+def test_a_notebook_gets_one_line_that_is_gone_at_the_end(monkeypatch):
+    """By IPython's display, which is not needed to run the tests."""
+    shown = []
+
+    class Handle:
+        def update(self, line):
+            shown.append(line)
+
+    def display(line, display_id):
+        assert display_id
+        shown.append(line)
+        return Handle()
+
+    module = types.ModuleType("IPython.display")
+    module.HTML, module.display = str, display
+    monkeypatch.setitem(sys.modules, "IPython", types.ModuleType("IPython"))
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    console = Console(force_jupyter=True, file=io.StringIO())
+    problem = mb.FunctionProblem(lambda v: (float(v @ v), 2 * v), mb.Budget(6, 2))
+    mb.relax_and_penalize(problem, seed=0, callbacks=[mb.ProgressDisplay("<cities>", console=console)])
+    assert shown[0].startswith("<pre>&lt;cities&gt;  ")
+    assert " evals · " in shown[0]
+    assert shown[-1] == ""
+    assert console.file.getvalue() == ""

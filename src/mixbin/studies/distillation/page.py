@@ -124,7 +124,9 @@ def _tiles(run: Run) -> dict[str, str]:
         if kind is not None:
             out[words.format(ERRORS[kind])] = readable(numbers[f"{part}_{kind}"])
     alpha = (
-        {"Ridge alpha": readable(numbers["ridge_alpha"])} if "ridge_alpha" in numbers else {"alpha": f"{numbers['alpha']:.3g}"}
+        {"Ridge alpha": readable(numbers["ridge_alpha"])}
+        if "ridge_alpha" in numbers
+        else {"alpha": readable(numbers["alpha"], 3)}
     )
     return out | {**alpha, "seconds": f"{run.record.main.seconds:.1f}"}
 
