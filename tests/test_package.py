@@ -70,6 +70,8 @@ def modules_with_examples():
 NEEDS = {
     "mixbin.problems.bilevel.problem": "jax",
     "mixbin.torch.problem": "torch",
+    "mixbin.torch.pruning": "torch",
+    "mixbin.torch.rows": "torch",
     "mixbin.data.parquet": "dask",
     "mixbin.data.workers": "distributed",
 }

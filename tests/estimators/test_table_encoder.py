@@ -199,7 +199,7 @@ def test_in_a_pipeline():
     theirs = make_pipeline(by_hand(table), Ridge()).fit(parts(table), y)
     np.testing.assert_allclose(ours.predict(table), theirs.predict(parts(table)), rtol=1e-9)
     clone(ours)
-    chosen = make_pipeline(mb.TableEncoder(), mb.DistillationRegressor(budget=20, max_evaluations=30, random_state=0)).fit(
+    chosen = make_pipeline(mb.TableEncoder(), mb.DistillationRegressor(budget=20, max_evaluations=300, random_state=0)).fit(
         table, y
     )
     assert chosen[-1].support_.sum() == 20

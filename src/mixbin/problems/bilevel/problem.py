@@ -5,6 +5,8 @@ most of the work for the compiler and which evaluations without gradient use too
 ``Unrolled`` differentiates the steps themselves, so its evaluation with gradient is compiled as a whole.
 """
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Callable
 from typing import Any
