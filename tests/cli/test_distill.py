@@ -628,3 +628,14 @@ def test_blog(tmp_path):
     named = pd.DataFrame(table, columns=list(model["coef"]))
     np.testing.assert_allclose(table @ coef + model["intercept"], again.predict(named), rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(coef, again.coef_, atol=1e-6)
+
+
+def test_the_rows_are_those_of_the_estimator(tmp_path):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(300, 6)) * 10.0 ** rng.uniform(-3, 3, 6)
+    y = (X / X.std(axis=0)) @ rng.normal(size=6) + rng.normal(size=300)
+    pd.DataFrame(np.column_stack([X, y]), columns=[*"abcdef", "price"]).to_csv(tmp_path / "train.csv", index=False)
+    got = summary(tmp_path / "train.csv", "--target", "price", "--budget", "12", "--out", tmp_path / "run", "--seed", "7")
+    model = mb.DistillationRegressor(budget=12, random_state=7).fit(X, y)
+    assert mb.Result.load(tmp_path / "run/result.npz").theta.tolist() == model.support_.tolist()
+    assert got["excess"] == pytest.approx(model.excess_, rel=1e-9)

@@ -123,7 +123,7 @@ def _run_methods(study: Study[Any], folder: RunFolder, spent: Spent) -> list[Met
 
 def _run_method(method: str, study: Study[Any], folder: RunFolder, max_evaluations: int | None) -> MethodRun:
     """The result of one method and its seconds; from the folder, if the method finished before an interruption."""
-    kept = folder.done(method, study.problem)
+    kept = folder.done(method, study.searched)
     if kept is not None:
         return MethodRun(method, *kept, kept[0].n_evaluations)
     interruption, clock = Interruption(), Clock()
@@ -140,9 +140,9 @@ def _run_method(method: str, study: Study[Any], folder: RunFolder, max_evaluatio
     }
     with interruption.heeded():
         if method in BASELINES:
-            result = relax_and_round(study.problem, rounding=BASELINES[method], **common)
+            result = relax_and_round(study.searched, rounding=BASELINES[method], **common)
         else:
-            result = relax_and_penalize(study.problem, **common, **study.search_settings())
+            result = relax_and_penalize(study.searched, **common, **study.search_settings())
     if result.status is not Status.STOPPED:
         folder.keep(method, result, clock.seconds)
     if interruption.asked:

@@ -185,6 +185,11 @@ class Study(StudyBase[O]):
         """A few words that the progress display adds to its line."""
         return ""
 
+    @property
+    def searched(self) -> Problem:
+        """The problem that the methods minimise: ``problem``, or the same in numbers that are easier to search."""
+        return self.problem
+
     def search_settings(self) -> Mapping[str, Any]:
         """Further keywords of relax_and_penalize that depend on the problem."""
         return self.settings

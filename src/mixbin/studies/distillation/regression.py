@@ -19,7 +19,7 @@ from mixbin.problem import Indices
 from mixbin.problems import RidgeDistillation
 from mixbin.problems.distillation.budget_curve import BudgetCurve
 from mixbin.problems.distillation.references import Model, References, against
-from mixbin.problems.distillation.trust import Trust, search_settings, trust
+from mixbin.problems.distillation.trust import Trust, in_standard_units, search_settings, trust
 from mixbin.reporting.figures import selection_data
 from mixbin.reporting.record import Line, Record
 from mixbin.reporting.verdict import percent_text
@@ -108,11 +108,16 @@ class RidgeStudy(RowStudy):
         self.problem, self._start = self.fewest.start()
         return spent
 
+    @cached_property
+    def searched(self) -> RidgeDistillation:
+        """As in DistillationRegressor, so that both keep the same rows."""
+        return self.problem if self.fewest is not None else in_standard_units(self.problem)
+
     def search_settings(self) -> Mapping[str, Any]:
         """As in DistillationRegressor."""
         if self.fewest is not None:
             return self._start
-        return search_settings(self.problem, self.options.seed, self.options.gap_tol)
+        return search_settings(self.searched, self.options.seed, self.options.gap_tol)
 
     @cached_property
     def compared_with(self) -> References:
@@ -161,7 +166,10 @@ class RidgeStudy(RowStudy):
     def facts(self, main: Result) -> dict[str, Any]:
         """Also who judged, what is proven, what speaks against the answer, and what the figures show."""
         problem, options = self.problem, self.options
-        found = trust(problem, main.theta, main.lam, main.value, options.seed)
+        value = main.value
+        if self.searched is not problem:  # a rounded table: the value there differs in the last digits
+            value = problem.evaluate(main.theta.astype(np.float64), main.lam, gradient=False).value
+        found = trust(problem, main.theta, main.lam, value, options.seed)
         doubts = [*found.doubts, *([] if found.at_bound is None else [found.at_bound])]
         if self.fewest is not None and self.fewest.doubt is not None:
             doubts.append(self.fewest.doubt)
