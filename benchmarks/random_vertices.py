@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 import mixbin as mb
+from mixbin.checked_problem import CheckedProblem
 from mixbin.methods.polish import begin_polish, polish_done, polish_step
 from mixbin.methods.portfolio import random_vertex
 from mixbin.penalties import Quadratic
-from mixbin.problem import CheckedProblem
 from mixbin.solvers import Objective, OutOfEvaluations
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 import mixbin as mb
+from mixbin.checked_problem import CheckedProblem
 from mixbin.penalties import Quadratic
-from mixbin.problem import CheckedProblem
 from mixbin.solvers import Objective
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))

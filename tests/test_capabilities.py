@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import mixbin as mb
-from mixbin.problem import Capabilities, CheckedProblem, Improved
+from mixbin.checked_problem import CheckedProblem
+from mixbin.problem import Capabilities, Improved
 from tests.instances import finite_sum, quadratic
 
 NO_LAM = np.empty(0)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import mixbin as mb
-from mixbin.problem import CheckedProblem, Evaluation, FastMoves, FiniteSum, Problem
+from mixbin.checked_problem import CheckedProblem
+from mixbin.problem import Evaluation, FastMoves, FiniteSum, Problem
 from tests.instances import quadratic
 
 EMPTY = np.empty(0)

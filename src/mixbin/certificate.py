@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 from mixbin import _validate as check
 from mixbin._html import html_table
 from mixbin._numbers import readable
+from mixbin.checked_problem import CheckedProblem
 from mixbin.errors import InvalidInput
-from mixbin.problem import FALL, CheckedProblem, Floats, Indices, Problem
+from mixbin.problem import FALL, Floats, Indices, Problem
 from mixbin.sets import BinarySet
 
 ALL_MOVES = 10_000

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mixbin import _validate as check
+from mixbin.checked_problem import CheckedProblem
 from mixbin.differences import NOISE, Line, along_lam, along_theta, compare, confirmed
 from mixbin.errors import GradientWarning
-from mixbin.problem import CheckedProblem, Evaluation, Floats, Indices, Problem
+from mixbin.problem import Evaluation, Floats, Indices, Problem
 
 SMALL = 1e-2
 """Slopes below this share of the largest that a single entry could have are compared with that share instead of themselves."""

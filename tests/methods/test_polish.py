@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import mixbin as mb
+from mixbin.checked_problem import CheckedProblem
 from mixbin.methods.polish import PolishState, begin_polish, moved, polish_done, polish_step
 from mixbin.penalties import Quadratic
-from mixbin.problem import CheckedProblem
 from mixbin.solvers import Objective
 from tests.instances import optimum, planted, quadratic, tiny_instances
 

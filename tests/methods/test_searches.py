@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 import mixbin as mb
+from mixbin.checked_problem import CheckedProblem
 from mixbin.methods.curvature import begin_learning, learn
 from mixbin.methods.polish import moved
 from mixbin.methods.portfolio import kicked, random_vertex
 from mixbin.methods.quadratic_search import quadratic_search
 from mixbin.methods.tabu import Quadratic
 from mixbin.penalties import Quadratic as Penalty
-from mixbin.problem import CheckedProblem, Improved
+from mixbin.problem import Improved
 from mixbin.sets import BinarySet
 from mixbin.solvers import Objective
 from tests.instances import TINY_SETS, all_points, optimum, planted, quadratic, readme_example, tiny_on, tiny_set

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import mixbin as mb
-from mixbin.problem import CheckedProblem
+from mixbin.checked_problem import CheckedProblem
 
 pytestmark = pytest.mark.slow
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import mixbin as mb
+from mixbin.checked_problem import CheckedProblem
 from mixbin.penalties import Quadratic
-from mixbin.problem import CheckedProblem
 from mixbin.solvers import Objective
 from tests.problems.test_ridge import make_data
 from tests.shared_data import DATA

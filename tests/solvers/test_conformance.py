@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import mixbin as mb
+from mixbin.checked_problem import CheckedProblem
 from mixbin.penalties import Quadratic
-from mixbin.problem import CheckedProblem, Evaluation
+from mixbin.problem import Evaluation
 from mixbin.solvers import SOLVERS, FixedTheta, Objective, OutOfEvaluations, ProjectedGradient, Saga, StochasticGradient
 from mixbin.testing import check_solver
 from mixbin.testing.solvers.steps import Cliff

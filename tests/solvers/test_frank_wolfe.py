@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import mixbin as mb
+from mixbin.checked_problem import CheckedProblem
 from mixbin.penalties import Quadratic
-from mixbin.problem import CheckedProblem
 from mixbin.solvers import FrankWolfe, Objective
 from tests.instances import quadratic
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import mixbin as mb
+from mixbin.checked_problem import CheckedProblem
 from mixbin.penalties import Quadratic
-from mixbin.problem import CheckedProblem
 from mixbin.solvers import Objective, Saga
 from tests.instances import finite_sum, strongly_convex_sum
 

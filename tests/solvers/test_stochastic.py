@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import mixbin as mb
+from mixbin.checked_problem import CheckedProblem
 from mixbin.penalties import Logarithmic, Quadratic
-from mixbin.problem import CheckedProblem
 from mixbin.solvers import Objective, StochasticGradient
 from mixbin.solvers.sampling import _separated, penalty_curvature
 from tests.instances import finite_sum, strongly_convex_sum

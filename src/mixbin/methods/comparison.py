@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mixbin.checked_problem import KEPT_FROM_SEARCHES, CheckedProblem
 from mixbin.methods.settings import Settings
-from mixbin.problem import KEPT_FROM_SEARCHES, CheckedProblem, Floats
+from mixbin.problem import Floats
 
 MOST_POINTS, MOST_ENTRIES = 5_000, 128
 """All points are compared if there are at most MOST_POINTS, of at most MOST_ENTRIES entries each."""

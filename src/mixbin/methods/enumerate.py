@@ -2,10 +2,11 @@
 
 import numpy as np
 
+from mixbin.checked_problem import CheckedProblem
 from mixbin.errors import InvalidInput
 from mixbin.methods.run import LAM_SOLVER, LAM_STEPS
 from mixbin.penalties import Quadratic
-from mixbin.problem import CheckedProblem, Floats, Problem
+from mixbin.problem import Floats, Problem
 from mixbin.result import Result, Status
 from mixbin.solvers import FixedTheta, Objective
 from mixbin.solvers.base import NoFiniteValue

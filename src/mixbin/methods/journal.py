@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from mixbin.checked_problem import CheckedProblem, read_only
 from mixbin.methods.settings import Settings
 from mixbin.methods.state import Progress
-from mixbin.problem import CheckedProblem, Floats, read_only
+from mixbin.problem import Floats
 from mixbin.progress import Event
 
 log = logging.getLogger("mixbin")

@@ -1,11 +1,11 @@
 """When a run or a part of it must end: evaluations, time, a callback, or a proven gap that is small enough."""
 
 from mixbin.certificate import bound_below, proven_gap
+from mixbin.checked_problem import CheckedProblem
 from mixbin.methods.journal import Journal
 from mixbin.methods.polish import polish_done
 from mixbin.methods.settings import Settings
 from mixbin.methods.state import Progress
-from mixbin.problem import CheckedProblem
 
 FOR_POLISH = 0.25
 """The relaxed and the penalised stage leave this share of ``max_evaluations`` to polish."""

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mixbin.checked_problem import CheckedProblem
 from mixbin.errors import CheckpointMismatch
 from mixbin.methods.curvature import Curvature
 from mixbin.methods.portfolio import has_further_searches
 from mixbin.methods.settings import Settings
 from mixbin.methods.state import Progress
 from mixbin.methods.walk import WalkState
-from mixbin.problem import CheckedProblem
 from mixbin.result import Relaxed, Status
 from mixbin.sets import BinarySet, Box
 

@@ -3,9 +3,9 @@
 import numpy as np
 
 from mixbin.certificate import Certificate, bound_below
+from mixbin.checked_problem import CheckedProblem
 from mixbin.methods.settings import Settings, shown_settings
 from mixbin.methods.state import Candidate, Progress
-from mixbin.problem import CheckedProblem
 from mixbin.result import Result, Status
 
 

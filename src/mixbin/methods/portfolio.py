@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixbin.certificate import proven_gap
+from mixbin.checked_problem import CheckedProblem
 from mixbin.methods.polish import moved
 from mixbin.methods.settings import Settings
 from mixbin.methods.state import Candidate, Progress
-from mixbin.problem import CheckedProblem
 from mixbin.sets import BinarySet
 
 Bools = NDArray[np.bool_]

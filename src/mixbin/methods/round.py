@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mixbin import _validate as check
+from mixbin.checked_problem import CheckedProblem
 from mixbin.methods.run import Run
 from mixbin.methods.settings import check_settings
-from mixbin.problem import CheckedProblem, Problem
+from mixbin.problem import Problem
 from mixbin.progress import Callback
 from mixbin.result import Result
 from mixbin.solvers import Solver

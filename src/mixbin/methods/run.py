@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixbin.certificate import bound_below, without_rounding
+from mixbin.checked_problem import CheckedProblem
 from mixbin.checkpoint import Checkpoint
 from mixbin.errors import DivergedError, InvalidInput
 from mixbin.gradient_check import warn_of_wrong_gradient
@@ -28,7 +29,7 @@ from mixbin.methods.searches import Searches
 from mixbin.methods.settings import SMALLEST_EPSILON, Settings, identity
 from mixbin.methods.state import Candidate, MoveCheck, Progress
 from mixbin.methods.walk import WalkState
-from mixbin.problem import CheckedProblem, Floats
+from mixbin.problem import Floats
 from mixbin.result import Relaxed, Result, Status
 from mixbin.solvers import FixedTheta, Objective, OutOfEvaluations, SpectralGradient, State
 from mixbin.solvers.base import LEAST, NoFiniteValue

@@ -13,6 +13,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
+from mixbin.checked_problem import CheckedProblem
 from mixbin.methods.comparison import can_compare, compare_all
 from mixbin.methods.curvature import LARGEST_LEARNT, MOST_OF_BUDGET, begin_learning, is_exact, learn, with_all_entries
 from mixbin.methods.journal import Journal, log
@@ -21,7 +22,7 @@ from mixbin.methods.quadratic_search import quadratic_search
 from mixbin.methods.settings import Settings
 from mixbin.methods.state import Progress
 from mixbin.methods.walk import begin_walk, walk_done, walk_step
-from mixbin.problem import FALL, CheckedProblem, Floats
+from mixbin.problem import FALL, Floats
 from mixbin.result import Status
 from mixbin.solvers import Objective, State
 

@@ -11,9 +11,10 @@ import numpy as np
 from mixbin import _validate as check
 from mixbin._digest import contents_digest
 from mixbin._version import __version__
+from mixbin.checked_problem import CheckedProblem
 from mixbin.checkpoint import Trait
 from mixbin.penalties import Penalty, Quadratic
-from mixbin.problem import CheckedProblem, Floats
+from mixbin.problem import Floats
 from mixbin.progress import Callback
 from mixbin.solvers import Solver, resolve_solver
 

@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from mixbin.checked_problem import CheckedProblem
 from mixbin.penalties import Penalty
-from mixbin.problem import CheckedProblem, Evaluation, Floats, Improved, Indices, Warm
+from mixbin.problem import Evaluation, Floats, Improved, Indices, Warm
 
 
 class OutOfEvaluations(Exception):

@@ -15,9 +15,10 @@ from scipy import sparse
 from mixbin import _validate as check
 from mixbin._digest import digest
 from mixbin._validate import Floats
+from mixbin.checked_problem import CheckedProblem
 from mixbin.errors import InvalidInput
 from mixbin.penalties import Quadratic
-from mixbin.problem import CheckedProblem, Evaluation, Improved, Indices, Warm
+from mixbin.problem import Evaluation, Improved, Indices, Warm
 from mixbin.problems.best_subset.choices import Choices
 from mixbin.problems.best_subset.columns import DenseColumns, columns
 from mixbin.problems.best_subset.fit import Fit, Loss

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from mixbin.checked_problem import CheckedProblem
 from mixbin.penalties import Quadratic
-from mixbin.problem import CheckedProblem, Evaluation, Floats, Problem, Warm
+from mixbin.problem import Evaluation, Floats, Problem, Warm
 from mixbin.sets import Box, Hypercube
 from mixbin.solvers import Objective, OutOfEvaluations
 from mixbin.testing.broken import Subject
