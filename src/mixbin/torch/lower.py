@@ -132,7 +132,9 @@ def _newton(net: Network, objective: Objective, w: Any, buffers: dict[str, Any],
 
     w, g = gradient(w)
     for _ in range(most):
-        step, _ = conjugate_gradients(product(g, w), g.detach(), 1e-6, 4 * net.size + 20)
+        step, definite = conjugate_gradients(product(g, w), g.detach(), 1e-6, 4 * net.size + 20)
+        if not definite:  # a step would lead to a saddle point
+            break
         there, g_there = gradient(w.detach() - step)
         if not g_there.detach().abs().max() < g.detach().abs().max():
             break

@@ -105,7 +105,7 @@ def prune(
 
     Magnitude pruning comes first: training and cutting the smallest weights, in rounds. From there the method goes on: theta
     multiplies the weights, the lower level trains them, the upper level is the loss on ``validation``. Of the two answers the one
-    with the lower loss there is returned. What the second adds is measured in docs/pruning.md.
+    with the lower loss there is returned. On new data the second adds next to nothing (docs/pruning.md).
 
     Parameters
     ----------

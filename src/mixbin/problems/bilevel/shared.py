@@ -40,6 +40,6 @@ def singular(lower: Any) -> DivergedError:
         )
         remedy = "take FirstOrder() or Unrolled(q), or train to a tolerance with Minimise(...)"
     else:
-        what = "the training objective has no isolated minimiser: its Hessian in w is singular"
+        what = "the training objective has no isolated minimiser: its Hessian in w is singular or not positive definite"
         remedy = "add a ridge term to inner, such as 1e-6 * (w ** 2).sum() over all entries of w"
     return DivergedError(f"{what} at this theta and lam, so the trained w has no derivative; {remedy}")
