@@ -138,7 +138,7 @@ def test_another_seed_splits_otherwise():
 def test_a_fixed_alpha_is_used_by_all(monkeypatch):
     @contextlib.contextmanager
     def found(seed, out):
-        yield lambda: Planted(60, 24, 4, 1.0, 0.02, 0.01, 10, 1.0)
+        yield lambda note: Planted(60, 24, 4, 1.0, 0.02, 0.01, 10, 1.0)
 
     # The groups have no alpha.
     monkeypatch.setattr("mixbin.cli.commands.demo.finding_groups", found)
