@@ -44,8 +44,8 @@ def checked(X: Any, y: Any, X_val: Any, y_val: Any) -> tuple[Any, Any, Any, Any]
     return X, y, X_val, y_val
 
 
-def candidates(X: Any, y: Any, chunks: Sequence[int] | None) -> RowStore:
-    """The rows to choose from."""
+def candidates(X: Any, y: Any, chunks: Sequence[int] | None, compact: bool = True) -> RowStore:
+    """The rows to choose from; ``compact`` allows to store columns by the entries that differ from their usual value."""
     if is_dask(X):
         if chunks is not None:
             raise InvalidInput(f"chunks must be None for a Dask X, got {check.shown(chunks)}; it has its own")
@@ -53,7 +53,9 @@ def candidates(X: Any, y: Any, chunks: Sequence[int] | None) -> RowStore:
 
         return BlockRows(DaskBlocks(X, y, ("X", "y")))
     if chunks is None:
-        return SparseRows(X, y) if sparse.issparse(X) else with_usual_values(DenseRows(X, y))
+        if sparse.issparse(X):
+            return SparseRows(X, y)
+        return with_usual_values(DenseRows(X, y)) if compact else DenseRows(X, y)
     if sparse.issparse(X):
         raise InvalidInput("chunks must be None for a sparse X; pass X.toarray() to work in blocks")
     remedy = "give the rows of each block, one after the other"

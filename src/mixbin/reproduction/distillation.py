@@ -123,7 +123,8 @@ def _problem_and_keywords(job: Job, data: RegressionData) -> tuple[RidgeDistilla
         assert isinstance(problem, PublishedGradient)
         return problem, paper_settings(experiment, beta=job.beta, steps=job.steps)
     keywords: dict[str, Any] = {"search": "path"}
-    return RidgeDistillation(*parts, budget=budget, alpha=ALPHA), keywords | ({} if job.beta is None else {"beta": job.beta})
+    problem = RidgeDistillation(*parts, budget=budget, alpha=ALPHA, compact=False)
+    return problem, keywords | ({} if job.beta is None else {"beta": job.beta})
 
 
 def measure(data: RegressionData, weights: NDArray[Any]) -> Record:

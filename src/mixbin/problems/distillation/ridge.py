@@ -118,6 +118,9 @@ class RidgeDistillation:
     chunks : sequence of int, optional
         Work on blocks with these numbers of rows, as on a Dask array with these chunks, and to the same bits. For arrays only.
         A block is computed on one BLAS thread.
+    compact : bool, default True
+        Whether a large table may store columns that mostly repeat one value by their other entries. Sums then round differently.
+        False gives the bits of the results in docs/results.
 
     Attributes
     ----------
@@ -173,6 +176,7 @@ class RidgeDistillation:
         standardize: bool = False,
         cv_seed: int = 0,
         chunks: Sequence[int] | None = None,
+        compact: bool = True,
     ) -> None:
         X, y, X_val, y_val = checked(X, y, X_val, y_val)
         fixed_or_range = checked_alpha(alpha)
@@ -182,7 +186,8 @@ class RidgeDistillation:
         self.n_features, self._one_target = int(X.shape[1]), y.ndim == 1
         self.outer_coef = prior = checked_outer_coef(outer_coef, outer, (*y.shape[1:], self.n_features))
         seed = check.whole("cv_seed", cv_seed, low=0, remedy="it shuffles the folds of the cross-validation; pass 0")
-        self._rows = candidates(X, y, chunks)
+        self._compact = check.flag("compact", compact)
+        self._rows = candidates(X, y, chunks, self._compact)
         m = self._rows.n_rows
         self.theta_set = Budget(m, resolve_budget("budget", budget, m))
         check_squares("X and y", self._rows.variances)
@@ -366,6 +371,8 @@ class RidgeDistillation:
         settings = f"RidgeDistillation 1 {self.theta_set!r} {self.alpha!r} {self._one_target} {self._rows.digest()}"
         if self.standardize:
             settings += " standardised"
+        if not self._compact:
+            settings += " plain"
         return digest(self._val_mean, self._R, settings=settings)
 
     def _default_range(self) -> tuple[float, float]:

@@ -40,8 +40,8 @@ ENOUGH_MET, MOST_MET = 16, 256
 """The scan collects the rows of improving exchanges until it has more than ENOUGH_MET, and then makes exchanges between them. One
 block adds at most MOST_MET rows to put in."""
 NEAR_MISSES = 128
-"""In tables whose rows are not kept centred, exchanges are also made between this many rows of each kind that come closest to one
-that lowers J: there a round costs more than exchanges."""
+"""In tables that are stored by their differences from usual values, which are large, exchanges are also made between this many
+rows of each kind that come closest to one that lowers J: there a round costs more than exchanges."""
 KEPT_ENTRIES = 2**21
 """If all rows together have at most this many entries (16 MB), the scan keeps them centred instead of centring some again and
 again."""
@@ -98,7 +98,7 @@ class Scan:
         n_blocks = -(-order.size // BLOCK_ROWS)
         best, made, clean, k, seen, n_met = np.inf, 0, 0, 0, 0, 0
         met: list[Indices] = []
-        missed = NearMisses() if self._zhat is None else None
+        missed = NearMisses() if isinstance(self.rows, UsualValueRows) else None
         while clean < n_blocks:
             i = order[k * BLOCK_ROWS : (k + 1) * BLOCK_ROWS]
             least = FALL * abs(self.at.value)
