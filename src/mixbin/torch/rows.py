@@ -183,7 +183,7 @@ class RowSelection:
         How many times the scores are estimated, on other minibatches each, at the relaxed start where all rows are alike.
     max_evaluations : int
         The limit of ``relax_and_penalize``: each evaluation trains the module for ``warm_steps`` and scores all rows. It is
-        left out by default (0), because its choice lost to the others where it was tried.
+        left out by default (0): where it was tried, its choice was behind the others and took longest.
     seed : int
         The seed of the run; ``lower`` has one of its own.
 
