@@ -121,7 +121,9 @@ def downloaded(browser, selector, name):
     browser.click(selector)
     file = browser.downloads / name
     until = time.monotonic() + 20
-    while not file.exists() and time.monotonic() < until:
+    # The browser makes an empty file first, and writes beside it (.crdownload) what takes longer.
+    while not (file.exists() and file.stat().st_size and not list(browser.downloads.glob("*.crdownload"))):
+        assert time.monotonic() < until, f"{name} was not downloaded in 20 seconds"
         time.sleep(0.05)
     text = file.read_text()
     file.unlink()

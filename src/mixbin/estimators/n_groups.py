@@ -66,7 +66,7 @@ def suggest_n_groups(
     GroupCurve
     """
     remedy = "such as (2, 5, 10)"
-    if not isinstance(candidates, Iterable) or isinstance(candidates, (str, bytes)):
+    if not np.iterable(candidates) or isinstance(candidates, (str, bytes)):
         raise check.fail("candidates", candidates, "numbers of groups", remedy)
     numbers = sorted({check.whole("candidates", number, low=2, remedy=remedy) for number in candidates})
     known = sorted(set(GroupStructureRegressor().get_params()) - {"n_groups", "random_state"})
