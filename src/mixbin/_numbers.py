@@ -9,7 +9,7 @@ LARGEST = 1e15
 
 
 def readable(value: float, digits: int = 4) -> str:
-    """A number with so many significant digits, in full where it has more before the point: 0.0512, 12.34, 1,234,568."""
+    """A number with this many significant digits; digits before the point are never cut: 0.0512, 12.34, 1,234,568."""
     if value == 0 or not math.isfinite(value) or not SMALLEST <= abs(value) < LARGEST:
         return f"{value:.{digits}g}"
     before = math.floor(math.log10(abs(value))) + 1

@@ -158,7 +158,7 @@ class Table:
 
 
 def _across(columns: dict[str, list[Any]], rows: int) -> list[list[Any]]:
-    """Columns as rows; there are so many rows even where there is no column."""
+    """Columns as rows; a table without columns keeps its number of rows."""
     return [list(row) for row in zip(*columns.values(), strict=True)] if columns else [[] for _ in range(rows)]
 
 
