@@ -21,7 +21,7 @@ import mixbin as mb
 from mixbin.errors import InvalidInput
 from mixbin.estimators.labels import margins, representations
 from mixbin.estimators.labels.choice import _sample
-from mixbin.estimators.labels.guard import compare
+from mixbin.estimators.labels.guard import FOUND_AGAIN_ERRORS, READY_ERRORS, compare, kept_without
 from mixbin.estimators.labels.learners import ALWAYS, Regression, out_of_fold
 from mixbin.estimators.labels.regression import probabilities, train
 
@@ -73,7 +73,8 @@ def test_wrong_labels_are_found(fitted):
 def test_guard_decides_what_is_dropped(fitted):
     X, labels, _, cleaner = fitted
     verdict = cleaner.guard_
-    assert verdict.accepted == (verdict.gain > 2 * verdict.standard_error)
+    assert verdict.above_chance
+    assert verdict.accepted == (verdict.gain > FOUND_AGAIN_ERRORS * verdict.standard_error)
     np.testing.assert_array_equal(cleaner.support_, ~cleaner.suspect_ if verdict.accepted else np.ones(len(X), dtype=bool))
     free = mb.LabelCleaner(random_state=0, guard=False).fit(X, labels)
     assert free.guard_ is None
@@ -102,6 +103,7 @@ def test_the_number_of_suspects_lies_between_two_counts():
 
 def test_same_bits(fitted):
     X, labels, _, cleaner = fitted
+    same(mb.LabelCleaner(random_state=0, n_jobs=2**63).fit(X, labels), cleaner)  # more threads than there is work for
     same(mb.LabelCleaner(random_state=0, n_jobs=2).fit(X, labels), cleaner)
     np.testing.assert_array_equal(
         mb.LabelCleaner(random_state=0, n_jobs=2).fit(X, labels).predict_proba(X), cleaner.predict_proba(X)
@@ -213,12 +215,74 @@ def test_guard_counts_every_class_the_same():
             return np.eye(2)[y[rows]] if trained[0] else np.tile([1.0, 0.0], (len(rows), 1))
 
     y, folds = np.r_[1, np.zeros(80, dtype=int), np.ones(19, dtype=int)], np.r_[ALWAYS, np.arange(99) % 3]
-    kept = np.ones(100, dtype=bool)
-    kept[0] = False
-    verdict = compare(Fixed(), y, folds, np.ones(100), kept, 2, None, True)
+    kept = np.ones((3, 100), dtype=bool)
+    kept[:, 0] = False
+    verdict = compare(Fixed(), y, folds, np.ones(100), kept, 2, None, 0.5, True)
     assert verdict.gain == pytest.approx(-0.5)
     assert verdict.standard_error == 0.0
     assert not verdict.accepted
+
+
+def test_suspects_are_found_again_without_the_labels_of_the_fold():
+    X, labels, _, _ = blobs(150)
+    folds = np.arange(150) % 5
+    folds[:6] = ALWAYS
+    Z, weights = np.column_stack([X, np.full(150, 10.0)]), np.ones(150)
+    kept = kept_without(Regression(Z, labels, 3, 0.03), labels, folds, weights, 3, 0.9, None)
+    assert kept.shape == (5, 150)
+    assert kept[:, :6].all()
+    assert all(kept[fold][folds == fold].all() and not kept[fold].all() for fold in range(5))
+    changed = labels.copy()
+    changed[folds == 2] = (labels[folds == 2] + 1) % 3
+    again = kept_without(Regression(Z, changed, 3, 0.03), changed, folds, weights, 3, 0.9, 2)
+    np.testing.assert_array_equal(kept[2], again[2])
+    assert not np.array_equal(kept[0], again[0])
+    assert kept_without(Regression(Z, labels, 3, 0.03), labels, folds, weights, 3, 0.0, None).all()
+
+
+def test_overlapping_classes_do_not_deceive_the_guard():
+    """Right labels: the rows that a model contradicts are no worse than others, but those found with all labels seem to be."""
+    gains = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(300, 12))
+        y = (X[:, 0] + 1.5 * rng.normal(size=300) > 0).astype(np.intp)
+        Z, weights, folds = np.column_stack([X, np.full(300, 10.0)]), np.ones(300), np.arange(300) % 5
+        P = out_of_fold(Regression(Z, y, 2, 0.03), rng.integers(5, size=300), weights, 2, None)
+        s, _ = margins.margins(P, y, np.ones(2, dtype=bool))
+        with_all = np.tile(~margins.suspects(P, y, s), (5, 1))
+        without = kept_without(Regression(Z, y, 2, 0.03), y, folds, weights, 2, 0.9, None)
+        verdicts = (
+            compare(Regression(Z, y, 2, 0.03), y, folds, weights, kept, 2, None, 2.0, True) for kept in (with_all, without)
+        )
+        gains.append([it.gain for it in verdicts])
+    deceived, honest = np.mean(gains, axis=0)
+    assert deceived > 0.02
+    assert abs(honest) < 0.01
+
+
+@pytest.mark.parametrize("cv", [2, 3])
+def test_guard_with_few_folds_and_rows(cv):
+    X, labels, _, _ = blobs(120, K=2)
+    cleaner = mb.LabelCleaner(cv=cv, lift=None, random_state=0).fit(X, labels)
+    assert cleaner.guard_.standard_error > 0
+
+
+def test_guard_refuses_where_too_few_rows_are_left():
+    rows, labels, P = np.array([-1.0, 1.0, -0.9, 0.9])[:, None], [0, 1, 1, 0], np.array([[0.9, 0.1], [0.1, 0.9]] * 2)
+    settings = {"cv": 2, "lift": None, "random_state": 0, "max_class_loss": 0.5}
+    # Dropping the suspects leaves one row of each class, which is held out in one of the folds.
+    cleaner = mb.LabelCleaner(LogisticRegression(), **settings).fit(rows, labels, pred_probs=P)
+    assert cleaner.suspect_.sum() == 2
+    assert cleaner.guard_[:3] == (0.0, 0.0, False)
+    assert cleaner.support_.all()
+    # Two rows of each class cannot be divided into three folds, and two folds leave none where two are held out.
+    X, labels = np.repeat(np.eye(4), 2, axis=0) + 0.01 * np.arange(8)[:, None], np.array([0, 0, 1, 1, 2, 2, 3, 3])
+    labels[[1, 3]] = [1, 0]
+    cleaner = mb.LabelCleaner(**settings).fit(X, labels)
+    assert cleaner.suspect_.any()
+    assert cleaner.guard_[:3] == (0.0, 0.0, False)
+    assert cleaner.support_.all()
 
 
 def test_nothing_is_dropped_where_labels_are_random():
@@ -273,6 +337,8 @@ def test_ready_probabilities():
     P[np.arange(240), np.where(wrong, (labels + 2) % 3, labels)] = 0.8
     cleaner = mb.LabelCleaner(random_state=0).fit(X, labels, pred_probs=P)
     np.testing.assert_array_equal(cleaner.suspect_, wrong)
+    # They cannot be found again without some rows, so the guard asks for more.
+    assert cleaner.guard_.accepted == (cleaner.guard_.gain > READY_ERRORS * cleaner.guard_.standard_error)
     np.testing.assert_array_equal(cleaner.suggested_labels_[wrong], (labels[wrong] + 2) % 3)
     assert cleaner.representation_ == "linear"
 

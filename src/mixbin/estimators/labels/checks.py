@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 from mixbin import _validate as check
 from mixbin._validate import Floats
 from mixbin.errors import InvalidInput
-from mixbin.estimators._common import sklearn_errors_about, validated
+from mixbin.estimators._common import check_jobs, check_limits, sklearn_errors_about, validated
 from mixbin.problems.distillation.multinomial import Codes
 
 MANY_NUMBERS = 20
@@ -30,8 +30,8 @@ def check_settings(cleaner: Any) -> None:
     check.flag("guard", cleaner.guard)
     remedy = "0.9 keeps at least a tenth of every class"
     check.real("max_class_loss", cleaner.max_class_loss, low=0, high=1, remedy=remedy)
-    if cleaner.n_jobs is not None and check.whole("n_jobs", cleaner.n_jobs, low=-(2**31), remedy="-1 uses all cores") == 0:
-        raise check.fail("n_jobs", 0, "None or a whole number other than 0", "-1 uses all cores")
+    check_jobs(cleaner.n_jobs)
+    check_limits(cleaner, "a PassEvent")
     estimator = cleaner.estimator
     if estimator is None:
         return

@@ -11,6 +11,7 @@ from sklearn.model_selection import StratifiedShuffleSplit
 
 from mixbin._validate import Floats
 from mixbin.estimators.labels.learners import ALWAYS, Regression, out_of_fold
+from mixbin.estimators.labels.passes import Passes
 from mixbin.estimators.labels.representations import Lifted, Standardised, lift, standardise
 from mixbin.problems.distillation.multinomial import Codes
 
@@ -34,9 +35,20 @@ class Chosen(NamedTuple):
 
 
 def choose(
-    X: Any, y: Codes, folds: Codes, weights: Floats, n_classes: int, lifted: bool, n_jobs: int | None, rng: np.random.RandomState
+    X: Any,
+    y: Codes,
+    folds: Codes,
+    weights: Floats,
+    n_classes: int,
+    lifted: bool,
+    n_jobs: int | None,
+    rng: np.random.RandomState,
+    passes: Passes,
 ) -> Chosen:
-    """The representation and penalty whose out-of-fold predictions hit the most labels; the simplest of equals."""
+    """The representation and penalty whose out-of-fold predictions hit the most labels; the simplest of equals.
+
+    If time is over, the best of those tried so far.
+    """
     seed = int(rng.randint(2**31 - 1))
     rows = _sample(y, folds, seed)
     standardised = standardise(X, seed)
@@ -50,11 +62,14 @@ def choose(
         for alpha in alphas:
             regression = regression.with_alpha(alpha)
             P = out_of_fold(regression, folds[rows], weights[rows], n_classes, n_jobs)
+            passes.note("choosing")
             hits = _hits(P, y[rows], folds[rows] != ALWAYS)
             worse = 0 if hits >= of_this else worse + 1
             of_this = max(of_this, hits)
             if hits > best.hits:
                 best = Chosen(representation, alpha, hits)
+            if passes.over:
+                return best
             if worse == WORSE_IN_A_ROW:
                 break
     return best

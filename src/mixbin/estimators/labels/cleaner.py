@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -15,13 +16,22 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mixbin._validate import Floats
 from mixbin.data.one_blas_thread import on_one_blas_thread
-from mixbin.errors import InvalidInput
-from mixbin.estimators._common import generator, sklearn_errors_about, validated
+from mixbin.errors import ConvergenceWarning, InvalidInput
+from mixbin.estimators._common import KeepsRows, generator, sklearn_errors_about, validated
 from mixbin.estimators.labels import checks
 from mixbin.estimators.labels.choice import LINEAR_ALPHA, Chosen, choose
-from mixbin.estimators.labels.guard import Verdict, better_than_chance, compare
+from mixbin.estimators.labels.guard import (
+    FEWEST_FOLDS,
+    FOUND_AGAIN_ERRORS,
+    READY_ERRORS,
+    Verdict,
+    better_than_chance,
+    compare,
+    kept_without,
+)
 from mixbin.estimators.labels.learners import ALWAYS, Classifier, Learner, Regression, out_of_fold
-from mixbin.estimators.labels.margins import margins, suspects
+from mixbin.estimators.labels.margins import held_back, margins, suspects
+from mixbin.estimators.labels.passes import Passes, PassEvent
 from mixbin.estimators.labels.regression import probabilities, train
 from mixbin.estimators.labels.representations import Standardised, standardise
 from mixbin.estimators.labels.rounds import reweighted
@@ -33,7 +43,7 @@ UNJUDGED = 0.5
 """The quality of labels whose class has fewer rows than there are folds: nothing speaks for or against them."""
 
 
-class LabelCleaner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class LabelCleaner(KeepsRows, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Find labels that are probably wrong, and train a classifier without them if that helps.
 
     No trusted rows are needed. Each row is predicted by models that were not trained on it; the rows that these models contradict
@@ -62,6 +72,12 @@ class LabelCleaner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         How many folds to train at once, in threads; -1 uses all cores. The result is the same to the bit.
     random_state : int, RandomState instance or None, default=None
         Seeds folds and landmarks, and an estimator whose own ``random_state`` is None.
+    time_limit : float or None, default=None
+        Seconds after which no further pass over the folds begins. The labels are then judged by the passes made, at least one;
+        if the guard has not begun, a warning says that no row is dropped. The result depends on the speed of the machine.
+    callbacks : sequence of callables or None, default=None
+        Called after each pass over the folds with an event, which has ``stage``, ``passes`` and ``seconds``; ``event.stop()``
+        ends the fit as ``time_limit`` does.
 
     Attributes
     ----------
@@ -79,7 +95,7 @@ class LabelCleaner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Suspects that stay in ``support_`` because of ``max_class_loss``.
     guard_ : Verdict or None
         ``gain`` (class-balanced, as a share), ``standard_error``, ``accepted``, and ``above_chance``: whether predictions hit
-        more labels than chance. None if ``guard=False``, or if there was nothing to compare.
+        more labels than chance. None if ``guard=False``, if there was nothing to compare, or no time.
     confusion_ : int array of shape (n_classes, n_classes)
         How many rows have the label of the line and the suggested label of the column.
     rare_classes_ : array
@@ -120,6 +136,8 @@ class LabelCleaner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         max_class_loss: float = 0.9,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
+        time_limit: float | None = None,
+        callbacks: Sequence[Callable[[PassEvent], object]] | None = None,
     ) -> None:
         self.estimator = estimator
         self.lift = lift
@@ -128,6 +146,8 @@ class LabelCleaner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.max_class_loss = max_class_loss
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.time_limit = time_limit
+        self.callbacks = callbacks
 
     @on_one_blas_thread
     def fit(
@@ -157,6 +177,7 @@ class LabelCleaner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self : LabelCleaner
         """
         checks.check_settings(self)
+        passes = Passes(self.callbacks, self.time_limit)
         rng = generator(self.random_state)
         table, labels = checks.table_and_labels(self, X, y)
         self.classes_, y_rows = checks.classes_of(labels, self.cv)
@@ -179,13 +200,13 @@ class LabelCleaner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 stacklevel=2,
             )
             s, rival, doubted, above_chance = np.zeros(n), y_rows, np.zeros(n, dtype=bool), False
-            learner, model = self._learner(data, None, rng, choosing=False)
+            learner, model = self._learner(data, None, rng, passes, choosing=False)
         else:
             folds = data.folds(self.cv, rng)
-            learner, model = self._learner(data, folds, rng, choosing=P is None)
+            learner, model = self._learner(data, folds, rng, passes, choosing=P is None)
             first = P
             if first is None or P is None:
-                first, P = (it[:n] for it in self._probabilities(learner, data, folds))
+                first, P = (it[:n] for it in self._probabilities(learner, data, folds, passes))
             rows_judged = judged[y_rows]
             above_chance = better_than_chance(first[rows_judged], y_rows[rows_judged], judged)
             s, rival, doubted = self._judge(P, data)
@@ -195,12 +216,20 @@ class LabelCleaner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.suggested_labels_ = self.classes_[suggested]
         self.confusion_ = np.zeros((n_classes, n_classes), dtype=np.intp)
         np.add.at(self.confusion_, (y_rows, suggested), 1)
-        self.held_back_ = self._held_back(y_rows, s)
+        self.held_back_ = held_back(doubted, y_rows, s, self.max_class_loss)
         self.support_ = ~doubted | self.held_back_
         self.guard_: Verdict | None = None
         if self.guard and not self.support_.all():
-            self.guard_ = self._guard(learner, data, rng, above_chance)
-            if not self.guard_.accepted:
+            if passes.over:
+                warnings.warn(
+                    f"no row is dropped: fit ended after {passes.count} passes, before the guard could compare models; "
+                    "give more time, or pass guard=False",
+                    ConvergenceWarning,
+                    stacklevel=2,
+                )
+            else:
+                self.guard_ = self._guard(learner, data, rng, pred_probs is not None, above_chance, passes)
+            if self.guard_ is None or not self.guard_.accepted:
                 self.support_ = np.ones(n, dtype=bool)
                 self.held_back_ = np.zeros(n, dtype=bool)
         self._train(learner, model, data)
@@ -250,26 +279,28 @@ class LabelCleaner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _learner(
-        self, data: _Data, folds: Codes | None, rng: np.random.RandomState, choosing: bool
+        self, data: _Data, folds: Codes | None, rng: np.random.RandomState, passes: Passes, choosing: bool
     ) -> tuple[Learner, Chosen | None]:
         """Who predicts; for our own regressions also what was chosen."""
         n_classes = len(self.classes_)
         if self.estimator is not None:
             return Classifier(self.estimator, data.X, data.y, n_classes, int(rng.randint(2**31 - 1))), None
         if choosing and folds is not None:
-            chosen = choose(data.X, data.y, folds, data.weights, n_classes, self.lift == "auto", self.n_jobs, rng)
+            chosen = choose(data.X, data.y, folds, data.weights, n_classes, self.lift == "auto", self.n_jobs, rng, passes)
         else:
             chosen = Chosen(standardise(data.X, int(rng.randint(2**31 - 1))), LINEAR_ALPHA, np.nan)
         return Regression(chosen.representation(data.X), data.y, n_classes, chosen.alpha), chosen
 
-    def _probabilities(self, learner: Learner, data: _Data, folds: Codes) -> tuple[Floats, Floats]:
+    def _probabilities(self, learner: Learner, data: _Data, folds: Codes, passes: Passes) -> tuple[Floats, Floats]:
         """Out-of-fold probabilities of the learner for all rows: before the rounds, and P*."""
 
         def refit(v: Floats) -> Floats:
-            return out_of_fold(learner, folds, v * data.weights, len(self.classes_), self.n_jobs)
+            P = out_of_fold(learner, folds, v * data.weights, len(self.classes_), self.n_jobs)
+            passes.note("judging")
+            return P
 
         first = refit(np.ones(len(data.y)))
-        return first, reweighted(first, data.y, folds != ALWAYS, data.judged, refit)
+        return first, reweighted(first, data.y, folds != ALWAYS, data.judged, refit, lambda: passes.over)
 
     def _judge(self, P: Floats, data: _Data) -> tuple[Floats, Codes, NDArray[np.bool_]]:
         """The margin of each row, its most likely other class, and whether it is a suspect."""
@@ -280,24 +311,23 @@ class LabelCleaner(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         doubted[rows] = suspects(P[rows], y[rows], s[rows])
         return s, rival, doubted
 
-    def _held_back(self, y: Codes, s: Floats) -> NDArray[np.bool_]:
-        """The least doubtful suspects of classes that would lose more rows than allowed."""
-        held = np.zeros(len(y), dtype=bool)
-        for k in range(len(self.classes_)):
-            of_class = int(np.count_nonzero(y == k))
-            allowed = min(int(np.floor(self.max_class_loss * of_class + 1e-9)), of_class - 1)
-            rows = np.flatnonzero((y == k) & self.suspect_)
-            held[rows[np.argsort(s[rows], kind="stable")[allowed:]]] = True
-        return held
-
-    def _guard(self, learner: Learner, data: _Data, rng: np.random.RandomState, above_chance: bool) -> Verdict:
-        """Compare models with and without the suspects in fresh folds: the user's, or our regression on standardised columns."""
-        folds = data.folds(self.cv, rng)
+    def _guard(
+        self, learner: Learner, data: _Data, rng: np.random.RandomState, ready: bool, above_chance: bool, passes: Passes
+    ) -> Verdict:
+        """Compare models with and without suspects in fresh folds: the user's, or our regression on standardised columns."""
+        n_classes, folds = len(self.classes_), data.folds(self.cv if ready else max(self.cv, FEWEST_FOLDS), rng)
+        seed = int(rng.randint(2**31 - 1))
+        if len(np.unique(data.y[folds != ALWAYS])) < 2:
+            return Verdict(0.0, 0.0, False, above_chance)
+        if ready:
+            errors, kept = READY_ERRORS, np.ones((self.cv, len(data.y)), dtype=bool)
+            kept[:, : data.n] = self.support_
+        else:
+            errors, finder = FOUND_AGAIN_ERRORS, learner.for_other_folds() if isinstance(learner, Regression) else learner
+            kept = kept_without(finder, data.y, folds, data.weights, n_classes, self.max_class_loss, self.n_jobs)
         if isinstance(learner, Regression):
-            linear = standardise(data.X, int(rng.randint(2**31 - 1)))
-            learner = Regression(linear(data.X), data.y, len(self.classes_), LINEAR_ALPHA)
-        kept = np.concatenate([self.support_, np.ones(len(data.y) - data.n, dtype=bool)])
-        return compare(learner, data.y, folds, data.weights, kept, len(self.classes_), self.n_jobs, above_chance)
+            learner = Regression(standardise(data.X, seed)(data.X), data.y, n_classes, LINEAR_ALPHA)
+        return compare(learner, data.y, folds, data.weights, kept, n_classes, self.n_jobs, errors, above_chance, passes.note)
 
     def _train(self, learner: Learner, chosen: Chosen | None, data: _Data) -> None:
         """Train the model on ``support_`` and the trusted rows."""
@@ -323,9 +353,12 @@ class _Data:
         self.X, self.y, self.weights, self.n, self.judged = X, y, weights, n, judged
 
     def folds(self, cv: int, rng: np.random.RandomState) -> Codes:
-        """The fold of each row, classes divided evenly; ALWAYS for rows that are not judged."""
+        """The fold of each row, classes divided evenly; ALWAYS for rows of classes with fewer rows than folds."""
         folds = np.full(len(self.y), ALWAYS, dtype=np.intp)
-        rows = np.flatnonzero(self.judged[self.y[: self.n]])
+        own = self.y[: self.n]
+        rows = np.flatnonzero(np.bincount(own)[own] >= cv)
+        if not len(rows):
+            return folds
         split = StratifiedKFold(cv, shuffle=True, random_state=int(rng.randint(2**31 - 1)))
         for fold, (_, held_out) in enumerate(split.split(rows, self.y[rows])):
             folds[rows[held_out]] = fold

@@ -1,20 +1,31 @@
-"""Does it help to drop the suspects? Models with and without them are compared on held-out rows, class by class."""
+"""Does it help to drop the suspects? Models with and without them are compared on held-out rows, class by class.
 
+The labels of held-out rows must not have helped to find the suspects that the models are trained without: where classes overlap,
+suspects that were found with their help make a gain that new rows do not see. So for each held-out part the suspects are found
+again without it. Ready probabilities cannot be computed again; there the suspects stay the same, and more is asked for.
+"""
+
+from collections.abc import Callable
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from mixbin._validate import Floats
-from mixbin.estimators.labels.learners import ALWAYS, Learner, out_of_fold
-from mixbin.estimators.labels.margins import SMALLEST_P
+from mixbin.estimators.labels.learners import ALWAYS, Learner, out_of_fold, threads
+from mixbin.estimators.labels.margins import SMALLEST_P, held_back, margins, suspects
 from mixbin.problems.distillation.multinomial import Codes
 
-STANDARD_ERRORS = 2.0
-"""The gain must exceed this many standard errors. On the eleven tables that it was chosen on, models became worse by more than
-half a point in 3.4 % of the cells, with 1.5 in 5.7 %."""
+FOUND_AGAIN_ERRORS = 0.5
+"""The gain must exceed this many standard errors where suspects are found again without the held-out rows."""
+READY_ERRORS = 2.0
+"""The same where they are not, because the probabilities were ready."""
 CHANCE_ERRORS = 3.0
 """By so many standard errors the models must hit more labels than chance does."""
+FEWEST_FOLDS = 3
+"""With two folds, none is left once two are held out."""
 
 
 class Verdict(NamedTuple):
@@ -30,6 +41,38 @@ class Verdict(NamedTuple):
     """Whether the predictions that the labels were judged by hit more of them than chance."""
 
 
+def kept_without(
+    learner: Learner, y: Codes, folds: Codes, weights: Floats, n_classes: int, max_class_loss: float, n_jobs: int | None
+) -> NDArray[np.bool_]:
+    """For each fold (a line) the rows that would be kept if the labels of that fold were not known.
+
+    A row of another fold is judged by a model that is trained on neither of the two, before any round of weights.
+    """
+    n_folds = int(folds.max()) + 1
+    pairs = list(combinations(range(n_folds), 2))
+
+    def predicted(number: int) -> Floats:
+        held = np.isin(folds, pairs[number])
+        return learner.predictions(~held, weights, held, number)
+
+    found = Parallel(n_jobs=threads(n_jobs, len(pairs)), prefer="threads")(
+        delayed(predicted)(number) for number in range(len(pairs))
+    )
+    P = np.zeros((n_folds, len(y), n_classes))
+    for pair, part in zip(pairs, found, strict=True):
+        held = np.isin(folds, pair)
+        for without, other in (pair, pair[::-1]):
+            P[without][folds == other] = part[folds[held] == other]
+    kept = np.ones((n_folds, len(y)), dtype=bool)
+    judged = np.isin(np.arange(n_classes), y[folds != ALWAYS])
+    for fold in range(n_folds):
+        rows = np.flatnonzero((folds != fold) & (folds != ALWAYS))
+        s, _ = margins(P[fold][rows], y[rows], judged)
+        doubted = suspects(P[fold][rows], y[rows], s)
+        kept[fold, rows] = ~doubted | held_back(doubted, y[rows], s, max_class_loss)
+    return kept
+
+
 def compare(
     learner: Learner,
     y: Codes,
@@ -38,36 +81,46 @@ def compare(
     kept: NDArray[np.bool_],
     n_classes: int,
     n_jobs: int | None,
+    errors: float,
     above_chance: bool,
+    note: Callable[[str], None] = lambda _: None,
 ) -> Verdict:
-    """Train on all rows and on the kept ones, fold by fold, and judge both on all held-out rows with their labels as they are.
+    """Train on all rows and on those ``kept`` for a fold (a line), and judge both on all its rows with their labels as they are.
 
     Both predict the class with the largest p(k) / (its share of the rows trained on), and every class counts the same:
-    otherwise a model that has lost a rare class would win by predicting the common one.
+    otherwise a model that has lost a rare class would win by predicting the common one. Rows are dropped if the gain exceeds
+    this many standard ``errors``.
 
-    The suspects were found with the help of the held-out labels. Where labels have nothing to do with the columns that alone
-    makes a gain, so rows are dropped only if ``above_chance``.
+    Where labels have nothing to do with the columns there is no gain to be found, only luck, so rows are dropped only if
+    ``above_chance``. Nor are they if a class would have no row left to train on. ``note`` is called after each of
+    the two passes.
     """
+    if any(len(np.unique(y[(folds != f) & rows])) < len(np.unique(y[folds != f])) for f, rows in enumerate(kept)):
+        return Verdict(0.0, 0.0, False, above_chance)
     hits = []
-    for used in (np.ones(len(y), dtype=bool), kept):
-        # A row that is not used trains no model: its fold is judged by models that leave it out anyway.
-        v = np.where(used, weights, 0.0)
-        P = out_of_fold(_Using(learner, used), folds, v, n_classes, n_jobs)
-        hits.append(_hits(P, y, v))
+    for used in (np.ones_like(kept), kept):
+        P, hit = out_of_fold(_Using(learner, used), folds, weights, n_classes, n_jobs), np.zeros(len(y), dtype=bool)
+        for fold, rows in enumerate(used):
+            held = folds == fold
+            trained = np.where(held, 0.0, weights * rows)
+            hit[held] = _hits(P[held], y[held], np.bincount(y, weights=trained, minlength=n_classes))
+        note("guard")
+        hits.append(hit)
     gain, error = _balanced(hits[1].astype(np.float64) - hits[0], y, folds != ALWAYS, n_classes)
-    return Verdict(gain, error, above_chance and gain > STANDARD_ERRORS * error, above_chance)
+    return Verdict(gain, error, above_chance and gain > errors * error, above_chance)
 
 
 def better_than_chance(P: Floats, y: Codes, judged: NDArray[np.bool_]) -> bool:
     """Whether out-of-fold probabilities of judged rows hit more than one of so many classes, all classes counting the same."""
-    hit = _hits(P[:, judged], np.cumsum(judged)[y] - 1, np.ones(len(y)))
+    codes = np.cumsum(judged)[y] - 1
+    hit = _hits(P[:, judged], codes, np.bincount(codes, minlength=np.count_nonzero(judged)))
     share, error = _balanced(hit.astype(np.float64), y, np.ones(len(y), dtype=bool), len(judged))
     return bool(share > 1.0 / np.count_nonzero(judged) + CHANCE_ERRORS * error)
 
 
-def _hits(P: Floats, y: Codes, weights: Floats) -> NDArray[np.bool_]:
+def _hits(P: Floats, y: Codes, weights: Floats | Codes) -> NDArray[np.bool_]:
     """Whether the class with the largest p(k) / (its share of the weights) is the label."""
-    share = np.bincount(y, weights=weights, minlength=P.shape[1]) / weights.sum()
+    share = weights / weights.sum()
     return np.asarray((P / np.maximum(share, SMALLEST_P)).argmax(axis=1) == y)
 
 
@@ -83,10 +136,10 @@ def _balanced(values: Floats, y: Codes, rows: NDArray[np.bool_], n_classes: int)
 
 
 class _Using:
-    """A learner that is trained on some rows only."""
+    """A learner that is trained, for each fold, on some rows only."""
 
     def __init__(self, learner: Learner, used: NDArray[np.bool_]) -> None:
         self.learner, self.used = learner, used
 
     def predictions(self, trained: NDArray[np.bool_], v: Floats, predicted: NDArray[np.bool_], fold: int) -> Floats:
-        return self.learner.predictions(trained & self.used, v, predicted, fold)
+        return self.learner.predictions(trained & self.used[fold], v, predicted, fold)

@@ -53,6 +53,10 @@ class Regression:
         self._starts[fold] = B
         return probabilities(self.Z[predicted], B)
 
+    def for_other_folds(self) -> "Regression":
+        """The same without the solutions so far, which remember the labels of their own folds."""
+        return Regression(self.Z, self.y, self.n_classes, self.alpha)
+
 
 class Classifier:
     """The user's classifier, a clone for each model, on the rows as the user passed them."""
@@ -93,12 +97,17 @@ class Classifier:
         return self.probabilities(self.fitted(trained, v), _safe_indexing(self.X, np.flatnonzero(predicted)))
 
 
+def threads(n_jobs: int | None, n_tasks: int) -> int | None:
+    """The threads to start: more than there are tasks have no work, and joblib cannot make any number of them."""
+    return n_jobs if n_jobs is None or n_jobs < 0 else min(int(n_jobs), n_tasks)
+
+
 def out_of_fold(learner: Learner, folds: Codes, v: Floats, n_classes: int, n_jobs: int | None) -> Floats:
     """For each row the probabilities of the model that was not trained on its fold; 1/K for rows in no fold."""
     P = np.full((len(folds), n_classes), 1.0 / n_classes)
     numbers = range(int(folds.max()) + 1)
     work: Callable[[int], Floats] = lambda fold: learner.predictions(folds != fold, v, folds == fold, fold)  # noqa: E731
-    found = Parallel(n_jobs=n_jobs, prefer="threads")(delayed(work)(fold) for fold in numbers)
+    found = Parallel(n_jobs=threads(n_jobs, len(numbers)), prefer="threads")(delayed(work)(fold) for fold in numbers)
     for fold, part in zip(numbers, found, strict=True):
         P[folds == fold] = part
     return P

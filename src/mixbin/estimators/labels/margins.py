@@ -62,3 +62,13 @@ def suspects(P: Floats, y: Codes, s: Floats) -> NDArray[np.bool_]:
         count = min(len(rows), int(np.floor(harmonic + 0.5)))
         out[rows[np.argsort(s[rows], kind="stable")[:count]]] = True
     return out
+
+
+def held_back(doubted: NDArray[np.bool_], y: Codes, s: Floats, max_class_loss: float) -> NDArray[np.bool_]:
+    """The least doubtful suspects of classes that would lose more than this share of their rows, or all of them."""
+    held = np.zeros(len(y), dtype=bool)
+    for k, of_class in enumerate(np.bincount(y)):
+        allowed = min(int(np.floor(max_class_loss * of_class + 1e-9)), int(of_class) - 1)
+        rows = np.flatnonzero((y == k) & doubted)
+        held[rows[np.argsort(s[rows], kind="stable")[max(allowed, 0) :]]] = True
+    return held
