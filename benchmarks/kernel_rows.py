@@ -32,6 +32,12 @@ def rmse(predicted: np.ndarray, y: np.ndarray) -> float:
     return float(np.sqrt(np.mean((predicted - y) ** 2)))
 
 
+def near_centres(Z: np.ndarray, k: int, seed: int) -> np.ndarray:
+    """The rows nearest to the centres of k-means; two centres may have the same one."""
+    centres = MiniBatchKMeans(k, random_state=seed, n_init=1).fit(Z).cluster_centers_
+    return np.unique(pairwise_distances_argmin(centres, Z))
+
+
 def compare(X: np.ndarray, y: np.ndarray, test: np.ndarray, share: float, seed: int) -> dict[str, dict[str, float]]:
     train, k = ~test, round(share * int((~test).sum()))
     features = (StandardScaler(), Nystroem(n_components=200, random_state=seed))
@@ -48,9 +54,7 @@ def compare(X: np.ndarray, y: np.ndarray, test: np.ndarray, share: float, seed: 
 
     everything = np.arange(int(train.sum()))
     drawn = [np.random.default_rng([seed, i]).choice(everything, k, replace=False) for i in range(DRAWS)]
-    scaled = model[0].transform(X[train])
-    centres = MiniBatchKMeans(k, random_state=seed, n_init=1).fit(scaled).cluster_centers_
-    near = np.unique(pairwise_distances_argmin(centres, scaled))
+    near = near_centres(model[0].transform(X[train]), k, seed)
     ours = np.flatnonzero(model[-1].support_)
     linear = mb.DistillationRegressor(budget=share, random_state=seed).fit(X[train], y[train])
     full = ridge(everything)

@@ -119,6 +119,11 @@ def choice(name: str, value: object, options: Sequence[Any]) -> Any:
     raise fail(name, value, "one of " + ", ".join(repr(option) for option in options))
 
 
+def is_text(value: object, text: str) -> bool:
+    """Whether ``value`` is this text; comparing an array or pandas.NA with a text gives an array or NA instead of an answer."""
+    return isinstance(value, str) and value == text
+
+
 def is_finite(x: Floats) -> bool:
     """Whether all entries are finite. For large arrays, min and max need no temporary array as np.isfinite(x) does."""
     if x.size <= FEW_ENTRIES:

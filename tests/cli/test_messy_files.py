@@ -14,6 +14,10 @@ from typer.testing import CliRunner
 
 import mixbin as mb
 from mixbin.cli import app
+from mixbin.data.reader import Reader
+from mixbin.data.task_files import read_folder
+from mixbin.data.tasks import drawn_for_validation
+from mixbin.studies.features.comparison import held_out
 from tests.data.messy import ALONE, CITIES, base, made
 
 pytestmark = pytest.mark.slow
@@ -406,6 +410,53 @@ def test_tasks_with_text_and_gaps(tmp_path):
     said = " ".join(got["reading"]["said"])
     assert "4 rows without a value in column 'y' left out." in said
     assert "4 missing values filled by the median" in said
+
+
+def test_the_encoding_of_tasks_is_learnt_from_the_training_rows(tmp_path):
+    """The rows split off for validation have no part in medians and texts, as far as nothing but they have them."""
+    folder, rng = tmp_path / "tasks", np.random.default_rng(0)
+    folder.mkdir()
+    tables = []
+    for _ in range(3):
+        table = pd.DataFrame(rng.normal(size=(20, 3)), columns=list("abc")).assign(kind=np.resize(CITIES[:3], 20))
+        table.loc[rng.choice(20, 3, replace=False), "a"] = np.nan
+        tables.append(table.assign(y=rng.normal(size=20)))
+    held = drawn_for_validation(["0", "1", "2"], [20] * 3, 0.25, 7)
+    for i, table in enumerate(tables):
+        table.loc[held[i], "kind"] = "only there"
+        table.to_csv(folder / f"t{i}.csv", index=False)
+    reader = Reader("y", [])
+    data = read_folder(folder, reader, 0.25, 7)
+    train = pd.concat([table.drop(index=rows) for table, rows in zip(tables, held, strict=True)])
+    assert data.split_off == [rows.tolist() for rows in held]
+    assert reader.encoding.about["a"]["if_missing"] == train["a"].median() != pd.concat(tables)["a"].median()
+    assert not any("only there" in name for name in data.features)
+    assert reader.unknown == {"kind": 15}
+    by_hand = mb.TableEncoder().fit(train.drop(columns="y"))
+    for rows, part in ((train, data.train), (pd.concat([t.loc[r] for t, r in zip(tables, held, strict=True)]), data.validation)):
+        np.testing.assert_array_equal(part.X, by_hand.transform(rows.drop(columns="y")))
+
+
+def test_folds_of_features_have_an_encoding_of_their_own(tmp_path):
+    """The errors on held-out folds are those of tables that are encoded, fold by fold, by their training rows."""
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame(rng.normal(size=(60, 4)), columns=list("abcd")).assign(kind=rng.choice(CITIES[:4], 60))
+    table["price"] = table["a"] + 3.0 * (table["kind"] == CITIES[0]) + rng.normal(size=60) / 2
+    table.loc[rng.choice(60, 15, replace=False), "a"] = np.nan
+    table.loc[[5], "kind"] = "once"
+    table.to_csv(tmp_path / "t.csv", index=False)
+    got = record("features", tmp_path / "t.csv", "--target", "price", "--keep", "3", "--out", tmp_path / "run")
+
+    def folded(train, held):
+        encoder = mb.TableEncoder().fit(table.drop(columns="price").iloc[train])
+        return tuple(encoder.transform(table.drop(columns="price").iloc[rows]) for rows in (train, held))
+
+    settings = {"n_features": 3, "loss": "squared", "random_state": 0}
+    by_hand = held_out(folded, table["price"].to_numpy(), settings, got["counts"])
+    assert got["curves"]["best subset"] == by_hand.curve("best subset", "squared")
+    whole = mb.TableEncoder().fit_transform(table.drop(columns="price"))
+    leaking = held_out(lambda train, held: (whole[train], whole[held]), table["price"].to_numpy(), settings, got["counts"])
+    assert got["curves"]["best subset"] != leaking.curve("best subset", "squared")
 
 
 def test_options_about_files_without_files(tmp_path):

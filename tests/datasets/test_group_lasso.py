@@ -75,6 +75,7 @@ BAD = [
     ({"n_groups": 101}, "n_groups must be a whole number from 1 to 100, got 101; every group"),
     ({"noise": -1.0}, "noise must be a finite number of at least 0"),
     ({"noise": np.inf}, "noise must be a finite number"),
+    ({"noise": 1.7e308}, r"noise must be at most 1e\+100, got 1.7e\+308; it is relative to the signal"),
     ({"seed": "lucky"}, "seed must be a whole number"),
     ({"groups": "equal", "n_groups": 7}, "n_groups must divide n_features for equal groups, got 7 and 100"),
     ({"groups": "inequal", "n_groups": 5}, "n_groups must be even .* got 5 and 100"),

@@ -262,17 +262,17 @@ class TestPipeline:
 
 
 SETTINGS = {
-    "budget": [0, 61, -1, 0.0, 0.005, 1.5, -0.1, NAN, INF, "ten", None, True, [5]],
+    "budget": [0, 61, -1, 0.0, 0.005, 1.5, -0.1, NAN, INF, "ten", None, True, [5], np.array([]), pd.NA],
     "alpha": [0.0, -1.0, NAN, INF, "weak", True, (1.0,), (1.0, 0.1), (0.0, 1.0), (1.0, INF), (1.0, NAN), (1.0, 2.0, 3.0)],
     "method": ["penalise", "topk", None, 3, ["relax"]],
     "validation_fraction": [0.0, 1.0, -0.2, 1.5, NAN, INF, 5, "some", None, 0.999],
     "random_state": ["lucky", -1, 2**32, 2.5, NAN, True, [[1]], np.random.default_rng(0)],
-    "max_evaluations": [0, 1, -5, 2.5, NAN, "many", True],
+    "max_evaluations": [0, 1, -5, 2.5, NAN, "many", True, np.array([]), pd.NA],
     "verbose": [1, 0, None, "yes"],
     "judge": ["all", None, 1],
     "standardize": [1, None, "no"],
-    "outer_alpha": [-1.0, NAN, "CV", None, True],
-    "gap_tol": [-1e-3, NAN, "small", None],
+    "outer_alpha": [-1.0, NAN, "CV", None, True, np.array([]), pd.NA],
+    "gap_tol": [-1e-3, NAN, "small", None, np.array([]), pd.NA],
 }
 
 
@@ -280,6 +280,20 @@ SETTINGS = {
 def test_bad_settings_are_named(name, value):
     with pytest.raises(mb.InvalidInput, match=rf"^{name}.* must .*got "):
         quick(**{name: value}).fit(X, Y)
+    # Where all rows judge, other lines read the settings first.
+    if name not in ("validation_fraction", "judge"):
+        with pytest.raises(mb.InvalidInput, match=rf"^{name}.* must .*got "):
+            quick(**{"judge": "auto", name: value}).fit(X, Y)
+
+
+def test_no_callbacks_in_an_array():
+    assert_same_bits(quick(callbacks=np.array([])).fit(X, Y), quick().fit(X, Y))
+
+
+def test_a_long_message_of_scikit_learn_keeps_its_beginning_and_its_end():
+    with pytest.raises(mb.InvalidInput, match=r"^X must be a table .*: Expected 2D array.* \.\.\. .*Reshape your data") as caught:
+        quick().fit(np.arange(900) / 7, Y)
+    assert len(str(caught.value)) < 700
 
 
 def spoiled(x, value):

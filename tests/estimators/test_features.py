@@ -201,6 +201,8 @@ BAD = {
     "stability": [-1, 0.5],
     "random_state": ["seed"],
     "verbose": [2],
+    "n_jobs": [0, 1.5, "all"],
+    "callbacks": ["print", [1], 3],
 }
 
 
@@ -225,6 +227,8 @@ BAD_TABLES = [
     (np.eye(5), [0.1, 0.2, 0.3, 0.4, 0.5], "logistic"),
     (np.ones(5), np.ones(5), "squared"),
     (np.full((5, 2), 1e200) * np.arange(5)[:, None], np.ones(5), "squared"),
+    (sparse.csr_array(np.full((5, 2), 1e200) * np.arange(5)[:, None]), np.ones(5), "squared"),
+    (np.arange(10.0).reshape(5, 2), np.array([1.0, 2.0, 1e300, 3.0, 4.0]), "squared"),
 ]
 
 

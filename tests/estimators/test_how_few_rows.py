@@ -1,5 +1,8 @@
 """``budget="auto"`` and ``mb.budget_curve``: as few rows as a tolerance allows, and what each number of rows costs."""
 
+import warnings
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -58,6 +61,16 @@ class TestAuto:
         again = DistillationRegressor(budget="auto", tolerance=0.02, random_state=0).fit(*data)
         np.testing.assert_array_equal(again.support_, fitted.support_)
 
+    @pytest.mark.parametrize("one_half", [Fraction(1, 2), np.float32(0.5)])
+    def test_tolerances_of_other_types(self, data, one_half):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of the tolerance that is not met, in whose words it is shown
+            model, other = (
+                DistillationRegressor(budget="auto", tolerance=it, alpha=1e3, max_evaluations=40, random_state=0).fit(*data)
+                for it in (one_half, 0.5)
+            )
+        assert model.budget_path_ == other.budget_path_
+
     @pytest.mark.filterwarnings("ignore:on the rows that were not kept")
     def test_a_tolerance_that_is_not_met_is_a_warning(self, data):
         model = DistillationRegressor(budget="auto", alpha=1e3, max_evaluations=300, random_state=0)
@@ -72,6 +85,8 @@ class TestAuto:
             ({"budget": "auto", "method": "top-k"}, 'budget="auto" needs method="penalize", got \'top-k\''),
             ({"budget": "auto", "tolerance": 0.0}, "tolerance must be"),
             ({"tolerance": "1%"}, "tolerance must be"),
+            ({"budget": "auto", "max_evaluations": 1}, "max_evaluations must be a whole number of at least 2"),
+            ({"budget": "auto", "max_evaluations": "1"}, "max_evaluations must be a whole number of at least 2"),
         ],
     )
     def test_refused_by_name(self, data, settings, words):

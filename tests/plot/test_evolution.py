@@ -212,7 +212,9 @@ def test_long_runs_are_thinned():
         ({"steps": np.arange(40)[::-1]}, "steps must be .* in ascending order"),
         ({"rmse": np.ones(3)}, r"rmse must be an array of numbers of shape \(40,\), one per step, got an array of shape \(3,\)"),
         ({"test": ["a"] * 40}, "test must be an array of numbers"),
+        ({"steps": np.linspace(-1e300, 1e300, 40)}, r"steps must be numbers of at most 1e\+100"),
         ({"budget": 0.5}, "budget must be a whole number"),
+        ({"budget": 10**400}, "budget must be a whole number from 0 to"),
         ({"rounded": 1}, "rounded must be True or False"),
     ],
 )

@@ -166,6 +166,18 @@ def test_a_long_name_is_wrapped():
     assert_readable(figure)
 
 
+class Shy:
+    """An object that cannot be rendered."""
+
+    def __repr__(self):
+        raise RuntimeError("no repr")
+
+
+def test_a_name_need_not_be_text():
+    assert "7" in words(selection([1, 0], [1.0, 2.0], np.int64(7)))
+    assert "a Shy" in words(selection([1, 0], [1.0, 2.0], Shy()))
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [
@@ -180,3 +192,6 @@ def test_a_long_name_is_wrapped():
 def test_bad_selections_are_refused(args, message):
     with pytest.raises(InvalidInput, match=message):
         selection_shares(*args)
+    # The figure calls its first argument "result".
+    with pytest.raises(InvalidInput, match=message.replace("theta", "result")):
+        plot.selection(*args)

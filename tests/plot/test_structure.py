@@ -11,7 +11,7 @@ from mixbin import plot
 from mixbin.errors import InvalidInput
 from mixbin.plot import draw, structure_map
 from mixbin.plot.figure import svg_text
-from tests.plot.texts import figures
+from tests.plot.texts import figures, words
 
 structure = figures(plot.structure)
 
@@ -80,6 +80,22 @@ def test_fewer_groups_than_the_truth():
 def test_bad_structures_are_refused(args, message):
     with pytest.raises(InvalidInput, match=message):
         structure_map(*args)
+    # The figure calls its first argument "result".
+    with pytest.raises(InvalidInput, match=message.replace("theta", "result")):
+        plot.structure(*args)
+
+
+class Shy:
+    """An object that cannot be rendered."""
+
+    def __repr__(self):
+        raise RuntimeError("no repr")
+
+
+def test_names_and_titles_need_not_be_text():
+    got = words(structure(np.eye(2), [np.int64(7), Shy()], title=Shy()))
+    assert {"7", "a Shy"} <= set(got)
+    assert got.count("a Shy") == 2
 
 
 def test_drawing_nothing_is_refused():

@@ -344,6 +344,13 @@ def test_a_lower_level_that_does_not_converge():
         strict.evaluate(*point(strict))
 
 
+class Refusing:
+    """An object that offers itself as an array and then does not become one."""
+
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError("no array today")
+
+
 BAD = {
     "outer": (lambda: mb.bilevel(3, ridge_inner, W0, **RIDGE), "outer must be a function of"),
     "inner": (lambda: mb.bilevel(ridge_outer, None, W0, **RIDGE), "inner must be a function when lower is a minimiser"),
@@ -356,6 +363,13 @@ BAD = {
     ),
     "w0": (lambda: mb.bilevel(ridge_outer, ridge_inner, [], **RIDGE), "w0 must be an array or a pytree"),
     "nan": (lambda: mb.bilevel(ridge_outer, ridge_inner, np.array([np.nan]), **RIDGE), "w0 must be finite"),
+    "iterator": (lambda: mb.bilevel(ridge_outer, ridge_inner, (w for w in W0), **RIDGE), "w0 must be an array or a pytree"),
+    "keys": (lambda: mb.bilevel(ridge_outer, ridge_inner, {1: W0, "a": W0}, **RIDGE), "w0 must be an array or a pytree"),
+    "masked": (
+        lambda: mb.bilevel(ridge_outer, ridge_inner, [np.ma.masked_array(np.zeros(3), [1, 0, 0])], **RIDGE),
+        "w0 must have a value in every entry, got 1 masked",
+    ),
+    "no array": (lambda: mb.bilevel(ridge_outer, ridge_inner, Refusing(), **RIDGE), "w0 must be an array of numbers"),
     "vector": (lambda: mb.bilevel(lambda w, v, s: v, ridge_inner, W0, **RIDGE), "return value of outer must be one real number"),
     "terms": (
         lambda: mb.bilevel(ridge_outer, ridge_inner, W0, n_terms=3, **RIDGE),

@@ -216,6 +216,15 @@ def test_what_cannot_be_is_refused(settings, message):
         mb.RidgeDistillation(*make_data(), **settings)
 
 
+def test_validation_rows_that_overflow_are_refused_before_the_cross_validation():
+    X, y, X_val, y_val = make_data()
+    for n in range(2, len(X_val)):
+        spoiled = X_val[:n].copy()
+        spoiled.flat[spoiled.size // 2] = 1e300
+        with pytest.raises(mb.InvalidInput, match=r"X_val and y_val must have squares that fit.*rescale"):
+            mb.RidgeDistillation(X, y, spoiled, y_val[:n], outer_alpha="cv", standardize=True)
+
+
 def test_validation_rows_come_with_their_targets():
     X, y, X_val, y_val = make_data()
     with pytest.raises(mb.InvalidInput, match="y_val must be given together with X_val"):

@@ -190,6 +190,8 @@ BAD = [
     ({"class_shares": 1.5}, "class_shares must be"),
     ({"path_tol": 1.0}, "path_tol must be"),
     ({"y_val": None}, "y_val must be given together with X_val"),
+    ({"X": make_data()[0] * 1e200}, "X must have variances of at most"),
+    ({"X_val": make_data()[2] * 1e200}, "X_val must have variances of at most"),
 ]
 
 

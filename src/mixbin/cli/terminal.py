@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mixbin.reporting.record import Line, Record
-from mixbin.reporting.runs import how_read, shown, status_words
+from mixbin.reporting.record import Line, Record, status_words
+from mixbin.reporting.runs import how_read, shown
 from mixbin.result import Status
 from mixbin.studies.study import StudyBase, Table
 

@@ -198,7 +198,7 @@ class Reader:
     # Numbers.
 
     def learn(self, parts: Sequence[Part], rows: NDArray[np.intp] | None = None) -> None:
-        """Learn the encoding from all rows of some parts, or from some rows of the first."""
+        """Learn the encoding from all rows of some parts, or from some of them, counted through all parts."""
         if not self.encode:
             return
         import pyarrow as pa
@@ -232,6 +232,25 @@ class Reader:
                 counts[name] = counts.get(name, 0) + count
         return encoded.X
 
+    def held_apart(self, part: Part, train: NDArray[np.intp], held: NDArray[np.intp]) -> tuple[Floats, Floats]:
+        """The features of some rows of a part, and of others, which have no part in the encoding of both.
+
+        What cross-validation needs: the columns may differ from fold to fold, since the texts and the gaps do.
+        """
+        import pyarrow as pa
+
+        some, others = (part.features.take(pa.array(rows)) for rows in (train, held))
+        encoding = Encoding(some)
+        if not encoding.names:
+            # None of the columns can be used by these rows alone; a constant is what they have to say.
+            return np.zeros((len(train), 1)), np.zeros((len(held), 1))
+        return encoding.transform(some).X, encoding.transform(others).X
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the features are the numbers of the table as they are, so that nothing was learnt."""
+        return self.encoding is None or (self.encoding.is_plain and not self.filled)
+
     def is_unchanged(self, name: str) -> bool:
         """Whether a feature has the numbers of the column of that name, none of them filled in."""
         if self.encoding is None:
@@ -241,7 +260,7 @@ class Reader:
 
     def model_facts(self, names: Sequence[str] | None = None) -> dict[str, Any]:
         """What a model file says about features that are not the columns of the table; empty where they are."""
-        if self.encoding is None or (self.encoding.is_plain and not self.filled):
+        if self.encoding is None or self.is_plain:
             return {}
         about = self.encoding.about
         said = {name: about[name] for name in (self.names if names is None else names)}

@@ -223,7 +223,9 @@ class DenseRows(RowsInMemory):
 
     def take(self, rows: Indices, mean: Floats) -> Floats:
         """Zhat of these rows."""
-        return np.asarray(self._Z[rows] - mean)
+        zhat = np.asarray(self._Z.take(rows, axis=0), dtype=np.float64)
+        zhat -= mean  # in place: a second array of this size costs more than the difference
+        return zhat
 
     def moment_work(self, v: Floats) -> int:
         """The rows with weight, against each other's columns and summed."""

@@ -17,9 +17,10 @@ from mixbin import _validate as check
 from mixbin._archive import BROKEN
 from mixbin._validate import Floats, listed
 from mixbin.data.reader import Reader
-from mixbin.data.tasks import TaskData, Tasks, numbered, stacked
+from mixbin.data.tasks import TaskData, Tasks, drawn_for_validation, numbered, stacked
 from mixbin.data.unpacking import MOST_TIMES, check_regular, check_utf8, counting_order, first_line, most_bytes
 from mixbin.errors import InvalidInput
+from mixbin.problem import Indices
 
 ENDINGS = (".csv", ".csv.gz", ".tsv", ".xlsx", ".parquet")
 """How the names of the tables in a folder end."""
@@ -169,8 +170,12 @@ def _labels(file: Path, arrays: dict[str, NDArray[Any]], n_features: int) -> NDA
     return found[-1] if found else None
 
 
-def read_folder(folder: Path, reader: Reader) -> TaskData:
-    """A table per task, all with the same columns; NAME_val and NAME_test hold the other rows of the task NAME."""
+def read_folder(folder: Path, reader: Reader, fraction: float | None, seed: int) -> TaskData:
+    """A table per task, all with the same columns; NAME_val and NAME_test hold the other rows of the task NAME.
+
+    Without validation rows, this fraction of every task is split off for validation. The encoding is learnt from the training
+    rows that are left, so that neither validation nor test rows have a part in it.
+    """
     files = _files(folder)
     names = [name for name in files if not _ending(name)]
     if len(names) < 2:
@@ -179,10 +184,22 @@ def read_folder(folder: Path, reader: Reader) -> TaskData:
     endings = [ending for ending in PARTS if _all_or_none(folder, names, files, ending)]
     train = [first, *(reader.like(files[name]) for name in names[1:])]
     parts = {"": train, **{ending: [reader.like(files[name + ending]) for name in names] for ending in endings}}
-    reader.learn(train)
+    split_off = None
+    if "_val" not in endings:
+        split_off = drawn_for_validation(names, [len(it) for it in train], fraction, seed)
+    reader.learn(train, None if split_off is None else _others([len(it) for it in train], split_off))
     tasks = {ending: stacked([reader.numbers(it) for it in some], [it.y for it in some]) for ending, some in parts.items()}
     told = reader.facts([it for some in parts.values() for it in some])
-    return TaskData(names, reader.names, tasks[""], tasks.get("_val"), tasks.get("_test"), reading=told)
+    data = TaskData(names, reader.names, tasks[""], tasks.get("_val"), tasks.get("_test"), reading=told)
+    return data if split_off is None else data.without(split_off)
+
+
+def _others(sizes: Sequence[int], split_off: Sequence[Indices]) -> Indices:
+    """The rows that are not split off, counted through all tasks."""
+    stays = np.ones(sum(sizes), dtype=bool)
+    for start, rows in zip(np.cumsum([0, *sizes[:-1]]), split_off, strict=True):
+        stays[start + rows] = False
+    return np.flatnonzero(stays)
 
 
 def _files(folder: Path) -> dict[str, Path]:

@@ -148,14 +148,23 @@ class TaskData:
 
     def with_validation(self, fraction: float | None, seed: int) -> "TaskData":
         """With validation rows split off at random from every task."""
-        rng = np.random.default_rng(seed)
-        named = zip(self.tasks, self.train.sizes.tolist(), strict=True)
-        split_off = [split(rows, fraction, rng, f"task {name}", "give validation rows")[1] for name, rows in named]
+        return self.without(drawn_for_validation(self.tasks, self.train.sizes.tolist(), fraction, seed))
+
+    def without(self, split_off: Sequence[Indices]) -> "TaskData":
+        """With these rows of every task, which are then for validation, not among the training rows."""
         held_out = np.zeros(self.train.n_rows, dtype=bool)
         for start, rows in zip(self.train.starts, split_off, strict=False):
             held_out[start + rows] = True
         train, validation = self.train.where(~held_out), self.train.where(held_out)
         return replace(self, train=train, validation=validation, split_off=[rows.tolist() for rows in split_off])
+
+
+def drawn_for_validation(tasks: Sequence[str], sizes: Sequence[int], fraction: float | None, seed: int) -> list[Indices]:
+    """The rows of every task that are split off for validation, drawn at random."""
+    rng = np.random.default_rng(seed)
+    return [
+        split(rows, fraction, rng, f"task {name}", "give validation rows")[1] for name, rows in zip(tasks, sizes, strict=True)
+    ]
 
 
 def packed(X_name: str, X: Any, y_name: str, y: Any) -> Tasks:

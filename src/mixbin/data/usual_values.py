@@ -10,11 +10,14 @@ share p of unusual values has wbar^2 <= p mean(w^2), so at most a factor 1 / (1 
 Products of two differences of one row are stored once, too. They also give a' P a for all rows.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from mixbin._validate import Floats
+from mixbin.data.one_blas_thread import in_threads
 from mixbin.data.rows import ENTRIES_AT_ONCE, DenseRows
 from mixbin.problem import Indices
 
@@ -26,8 +29,18 @@ WORTH = 0.25
 """The differences are used if the Gram matrix then takes at most this share of the multiply-adds."""
 SCATTERED = 8.0
 """A multiply-add at a place that an index gives counts as much as this many in a dense product."""
+ROWS_AT_ONCE = 2**12
+"""Threads take this many rows at a time."""
 SAMPLE = 1001
 """The usual value of a column is the median of this many rows: the value that more than half of the entries have, if any."""
+
+
+class _Part(NamedTuple):
+    """Some rows: the full columns, the differences in the others, and the products of two differences."""
+
+    D: Floats
+    W: sparse.csr_array
+    pairs: sparse.csr_array
 
 
 class UsualValueRows(DenseRows):
@@ -39,7 +52,8 @@ class UsualValueRows(DenseRows):
         self._full, self._few, self._usual = np.flatnonzero(~few), np.flatnonzero(few), usual[few]
         self._D = np.ascontiguousarray(Z[:, self._full])
         self._W = _differences(Z, self._few, self._usual)
-        self._pairs = _products(self._W)
+        self._all = _Part(self._D, self._W, _products(self._W))
+        self._parts_at = {at.start: _Part(self._D[at], *(_lines(x, at) for x in self._all[1:])) for at in _slices(len(Z))}
 
     def mean(self, v: Floats, rows: Indices, total: float) -> Floats:
         """One pass over the full columns and the differences."""
@@ -51,23 +65,24 @@ class UsualValueRows(DenseRows):
     def gram(self, rows: Indices, weights: Floats, mean: Floats) -> Floats:
         """The three parts above, some rows at a time."""
         n_few, m = self._few.size, len(self._Z)
-        if 2 * len(rows) < m:
-            weights, D, W, pairs = weights / m, self._D[rows], self._W[rows], self._pairs[rows]
-        else:  # rows without weight cost less than copies of the others
+        some = 2 * len(rows) < m  # else rows without weight cost less than copies of the others
+        if not some:
             every = np.zeros(m)
             every[rows] = weights
-            weights, D, W, pairs = every / m, self._D, self._W, self._pairs
-        full, across = np.zeros((self._full.size,) * 2), np.zeros((n_few, self._full.size))
-        step = max(1, ENTRIES_AT_ONCE // self._full.size)
-        buffer, roots = np.empty((min(step, len(D)), self._full.size)), np.sqrt(weights)[:, None]
-        for i in range(0, len(D), step):
-            part = slice(i, i + step)
-            dhat = np.subtract(D[part], mean[self._full], out=buffer[: len(D[part])])
-            dhat *= roots[part]
-            full += dhat.T @ dhat
-            dhat *= roots[part]
-            across += W[part].T @ dhat
-        upper = (weights @ pairs).reshape(n_few, n_few)
+            weights = every
+        weights = weights / m
+        roots = np.sqrt(weights)[:, None]
+
+        def sums(at: slice) -> tuple[Floats, Floats, Floats]:
+            D, W, pairs = _Part(*(x[rows[at]] for x in self._all)) if some else self._parts_at[at.start]
+            dhat = D - mean[self._full]
+            dhat *= roots[at]
+            full = dhat.T @ dhat
+            dhat *= roots[at]
+            return full, W.T @ dhat, weights[at] @ pairs
+
+        full, across, upper = (sum(x) for x in zip(*in_threads(sums, _slices(len(weights))), strict=True))
+        upper = upper.reshape(n_few, n_few)
         S = np.empty((self._Z.shape[1],) * 2)
         shift = mean[self._few] - self._usual
         S[np.ix_(self._few, self._few)] = upper + np.triu(upper, 1).T - weights.sum() * np.outer(shift, shift)
@@ -78,11 +93,17 @@ class UsualValueRows(DenseRows):
 
     def products(self, thin: Floats) -> Floats:
         """One pass over the full columns and the differences."""
-        few = thin[:, self._few]
-        out = thin[:, self._full] @ self._D.T
-        out += (self._W @ few.T).T
-        out += (few @ self._usual)[:, None]
-        return np.asarray(out)
+        few, full = np.ascontiguousarray(thin[:, self._few].T), thin[:, self._full]
+        out = np.empty((len(thin), len(self._D)))
+
+        def fill(at: slice) -> None:
+            part = self._parts_at[at.start]
+            np.matmul(full, part.D.T, out=out[:, at])
+            out[:, at] += (part.W @ few).T
+
+        in_threads(fill, _slices(len(self._D)))
+        out += (self._usual @ few)[:, None]
+        return out
 
     def squares(self, P: Floats, mean: Floats) -> Floats:
         """zhat' P zhat for all rows, P symmetric."""
@@ -91,13 +112,20 @@ class UsualValueRows(DenseRows):
         shift[few] = self._usual
         shift -= mean  # zhat is the full columns, or the differences, plus this
         image = P @ shift
-        rows = self._D @ P[np.ix_(full, full)]
-        rows += self._W @ (2.0 * P[np.ix_(few, full)])
-        out = np.einsum("nd,nd->n", rows, self._D)
-        within = P[np.ix_(few, few)]
-        out += self._pairs @ (2.0 * within - np.diag(within.diagonal())).ravel()
-        out += self._D @ (2.0 * image[full])
-        out += self._W @ (2.0 * image[few])
+        within, across = P[np.ix_(few, few)], 2.0 * P[np.ix_(few, full)]
+        pairs = (2.0 * within - np.diag(within.diagonal())).ravel()
+
+        def squared(at: slice) -> Floats:
+            D, W, products = self._parts_at[at.start]
+            rows = D @ P[np.ix_(full, full)]
+            rows += W @ across
+            out = np.einsum("nd,nd->n", rows, D)
+            out += products @ pairs
+            out += D @ (2.0 * image[full])
+            out += W @ (2.0 * image[few])
+            return np.asarray(out)
+
+        out = np.concatenate(in_threads(squared, _slices(len(self._D))))
         out += shift @ image
         return np.asarray(out)
 
@@ -123,6 +151,17 @@ def with_usual_values(rows: DenseRows) -> DenseRows:
     differences, products = per_row.mean(), (per_row * (per_row + 1)).mean() / 2
     work = 0.5 * full**2 + SCATTERED * (differences * full / 4 + products)
     return UsualValueRows(rows, few, usual) if work <= WORTH * 0.5 * Z.shape[1] ** 2 else rows
+
+
+def _lines(A: sparse.csr_array, at: slice) -> sparse.csr_array:
+    """Some lines of a matrix, as a view."""
+    begins = A.indptr[at.start : at.stop + 1]
+    entries = slice(begins[0], begins[-1])
+    return sparse.csr_array((A.data[entries], A.indices[entries], begins - begins[0]), shape=(len(begins) - 1, A.shape[1]))
+
+
+def _slices(n_rows: int) -> list[slice]:
+    return [slice(i, i + ROWS_AT_ONCE) for i in range(0, max(1, n_rows), ROWS_AT_ONCE)]
 
 
 def _differences(Z: Floats, columns: Indices, usual: Floats) -> sparse.csr_array:

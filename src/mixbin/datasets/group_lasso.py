@@ -17,6 +17,8 @@ MAX_DRAWS = 10_000
 """If this many random draws of group sizes have a group that is too small, the arguments are refused."""
 MOST_NUMBERS = 2**40
 """The training rows of all tasks together may have at most this many entries; no memory holds more."""
+MOST_NOISE = 1e100
+"""Larger noise is refused: the targets, or the squares of them that every model needs, would overflow."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -91,6 +93,8 @@ def make_group_lasso(
     P = check.whole("n_features", n_features, low=1)
     L = check.whole("n_groups", n_groups, low=1, high=P, remedy="every group needs a feature")
     noise = check.real("noise", noise, low=0)
+    if noise > MOST_NOISE:
+        raise check.fail("noise", noise, f"at most {MOST_NOISE:g}", "it is relative to the signal, and 0.2 is the paper's")
     if T * N * P > MOST_NUMBERS:
         raise InvalidInput(
             f"n_tasks * n_samples * n_features must be at most {MOST_NUMBERS:,}, got {T} * {N} * {P}; make fewer or smaller tasks"

@@ -8,18 +8,22 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
-from sklearn.utils import check_random_state
+from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import check_array, validate_data
 
 from mixbin import _validate as check
+from mixbin.data.kinds import is_dask
 from mixbin.errors import InvalidInput
 from mixbin.methods import relax_and_penalize, relax_and_round
+from mixbin.methods.settings import checked_limit
 from mixbin.problem import Problem
 from mixbin.progress import ProgressDisplay
 from mixbin.result import Result
 
 BASELINES: dict[str, Literal["top-k", "simple"] | None] = {"top-k": "top-k", "simple": "simple", "relax": None}
 """The methods other than "penalize", and the ``rounding`` that each passes to ``relax_and_round``."""
+LONGEST_MESSAGE = 500
+"""Messages of scikit-learn are cut to about this many letters."""
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 """The numbers of the candidate rows, and of the rows to validate on."""
 Candidates = tuple[NDArray[np.intp], int, Any]
@@ -36,11 +40,24 @@ def check_settings(estimator: Any, whose_rows: str = "", all_may_judge: bool = F
     if fraction is not None or not all_may_judge:
         check.real("validation_fraction", fraction, low=0, high=1, open_low=True, open_high=True, remedy=remedy)
     check.flag("verbose", estimator.verbose)
+    checked_limit(estimator.max_evaluations)
+    check_limits(estimator)
+
+
+def check_limits(estimator: Any, seen: str = "an Event", may_be_zero: bool = False) -> None:
+    """Check time_limit and callbacks, which are functions of what is ``seen``."""
     if estimator.time_limit is not None:
-        check.real("time_limit", estimator.time_limit, low=0, open_low=True, remedy="pass seconds such as 60, or None")
+        remedy = "pass seconds such as 60, or None"
+        check.real("time_limit", estimator.time_limit, low=0, open_low=not may_be_zero, remedy=remedy)
     callbacks = estimator.callbacks
     if callbacks is not None and not (np.iterable(callbacks) and all(callable(it) for it in callbacks)):
-        raise check.fail("callbacks", callbacks, "a list of functions of an Event", "pass [function], or None")
+        raise check.fail("callbacks", callbacks, f"a list of functions of {seen}", "pass [function], or None")
+
+
+def check_jobs(n_jobs: object) -> None:
+    """Check a number of jobs, as joblib understands it."""
+    if n_jobs is not None and check.whole("n_jobs", n_jobs, low=-(2**31), remedy="-1 uses all cores") == 0:
+        raise check.fail("n_jobs", 0, "None or a whole number other than 0", "-1 uses all cores")
 
 
 def generator(random_state: object) -> np.random.RandomState:
@@ -87,7 +104,12 @@ def sklearn_errors_about(must: str) -> Iterator[None]:
         raise
     except Exception as error:  # the conversion of an object may raise anything
         kind = _WrongType if isinstance(error, TypeError) else InvalidInput
-        raise kind(f"{must}: {check.one_line(str(error))}") from None
+        raise kind(f"{must}: {_shortened(check.one_line(str(error)))}") from None
+
+
+def _shortened(text: str) -> str:
+    """Beginning and end of a long message: scikit-learn puts whole arrays between what is wrong and the remedy."""
+    return text if len(text) <= LONGEST_MESSAGE else f"{text[: LONGEST_MESSAGE // 2]} ... {text[-LONGEST_MESSAGE // 2 :]}"
 
 
 def check_both(X_val: object, y_val: object) -> None:
@@ -151,6 +173,34 @@ def choose_rows(
     return model
 
 
+class KeepsRows:
+    """Gives estimators that choose rows the method by which pipelines of imbalanced-learn take them as a step."""
+
+    def fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Choose rows, and return those of ``support_``: for the next step of a pipeline of imbalanced-learn.
+
+        In such a pipeline the steps that follow are trained on these rows, and predict all rows that they are given.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            The rows, as in ``fit``, but in memory.
+        y : array-like of shape (n_samples,)
+            Their targets.
+
+        Returns
+        -------
+        X, y
+            The rows kept and their targets in the types they came in, such as a DataFrame and a Series.
+        """
+        if is_dask(X) or is_dask(y):
+            raise InvalidInput(
+                "X and y of fit_resample must be in memory, got a Dask collection; call fit, and select the rows by support_"
+            )
+        rows = np.flatnonzero(self.fit(X, y).support_)  # type: ignore[attr-defined]
+        return _safe_indexing(X, rows), _safe_indexing(y, rows)
+
+
 def method_seed(random_state: object, rng: np.random.RandomState) -> int:
     """The seed of the method: ``random_state`` itself if it is a whole number, else a draw from ``rng``.
 
@@ -169,7 +219,10 @@ def run_method(
         "seed": seed,
         "max_evaluations": estimator.max_evaluations,
         "time_limit": estimator.time_limit,
-        "callbacks": [*(estimator.callbacks or ()), *([ProgressDisplay(label)] if estimator.verbose else [])],
+        "callbacks": [
+            *(() if estimator.callbacks is None else estimator.callbacks),
+            *([ProgressDisplay(label)] if estimator.verbose else []),
+        ],
     }
     if estimator.method == "penalize":
         return relax_and_penalize(problem, **common, **settings)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import KFold, StratifiedKFold
 
@@ -52,6 +53,7 @@ def choose(
     per_group: int | Mapping[Any, int],
     folds: int,
     rng: np.random.RandomState,
+    n_jobs: int | None = None,
 ) -> Chosen:
     """Choose a count among ``counts`` and, unless ``gamma`` is given, a ridge weight, both by cross-validation.
 
@@ -63,7 +65,9 @@ def choose(
     splits = list(_splits(y, loss, folds, n, rng))
     if not splits or len(counts) * len(gammas) == 1:
         return Chosen(counts[-1] if len(counts) == 1 else counts[0], DEFAULT_GAMMA * n if gamma is None else gamma)
-    errors = np.array([_path_errors(X, y, loss, counts, gammas, groups, per_group, *split) for split in splits])
+    work = delayed(_path_errors)
+    of_folds = (work(X, y, loss, counts, gammas, groups, per_group, *split) for split in splits)
+    errors = np.array(Parallel(n_jobs=n_jobs, prefer="threads")(of_folds))
     mean = errors.mean(axis=0)
     best_gamma = int(mean.argmin()) % mean.shape[1]
     count = _smallest_near_best(errors[:, :, best_gamma], COUNT_ERRORS)
@@ -140,14 +144,29 @@ def _error(predicted: Floats, y: Floats, loss: str) -> float:
 
 
 def kept_in_draws(
-    X: Any, y: Floats, problem: BestSubset, settings: Mapping[str, Any], draws: int, rng: np.random.RandomState
+    X: Any,
+    y: Floats,
+    problem: BestSubset,
+    settings: Mapping[str, Any],
+    draws: int,
+    rng: np.random.RandomState,
+    n_jobs: int | None = None,
 ) -> NDArray[np.float64]:
     """How often each feature is kept on bootstrap draws of the rows."""
     counts, n = np.zeros(problem.n_features), X.shape[0]
-    for _ in range(draws):
-        rows = rng.randint(n, size=n)
-        while problem.loss == "logistic" and len(np.unique(y[rows])) < 2:
+
+    def drawn() -> Iterator[Indices]:
+        # One after the other and as they are needed: the draws do not depend on the number of jobs, nor lie in memory together.
+        for _ in range(draws):
             rows = rng.randint(n, size=n)
-        drawn = BestSubset(X[rows], y[rows], problem.choices.k, problem.gamma, problem.loss, **settings)
-        counts[quick_search(drawn.search(), np.empty(0, dtype=np.intp), problem.loss)] += 1.0
+            while problem.loss == "logistic" and len(np.unique(y[rows])) < 2:
+                rows = rng.randint(n, size=n)
+            yield rows
+
+    def kept(rows: Indices) -> Indices:
+        one = BestSubset(X[rows], y[rows], problem.choices.k, problem.gamma, problem.loss, **settings)
+        return quick_search(one.search(), np.empty(0, dtype=np.intp), problem.loss)
+
+    for support in Parallel(n_jobs=n_jobs, prefer="threads")(delayed(kept)(rows) for rows in drawn()):
+        counts[support] += 1.0
     return counts / draws

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from mixbin._validate import Floats
 from mixbin.errors import InvalidInput
 from mixbin.estimators._common import (
+    KeepsRows,
     Split,
     check_both,
     check_settings,
@@ -60,7 +61,7 @@ def search_settings(rows: int) -> dict[str, Any]:
     return {"polish": POLISH_MANY, "solver": SpectralGradient(stall=STALL)}
 
 
-class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class DistillationClassifier(KeepsRows, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Logistic regression trained on the rows that predict a validation set, or all rows, best.
 
     Parameters
@@ -127,6 +128,10 @@ class DistillationClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     -----
     UserWarning
         If there are fewer than 300 validation rows.
+
+    Notes
+    -----
+    There is no ``n_jobs``: each step of the search begins where the one before ended, and only BLAS divides the work of one.
 
     See Also
     --------

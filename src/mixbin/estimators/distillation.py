@@ -21,6 +21,7 @@ from mixbin.data.kinds import is_dask
 from mixbin.errors import ConvergenceWarning, InvalidInput
 from mixbin.estimators._common import (
     Candidates,
+    KeepsRows,
     check_both,
     check_settings,
     choose_rows,
@@ -41,7 +42,7 @@ AUTO = "auto"
 """The budget that means: as few rows as the tolerance allows."""
 
 
-class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class DistillationRegressor(KeepsRows, MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Ridge regression trained on a few rows, chosen so that it predicts like one trained on all rows.
 
     By default every row of X is a candidate and all rows judge: the objective is that of a ridge regression on all rows, whose
@@ -71,6 +72,7 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
         Show the progress on a terminal or in a notebook.
     time_limit : float or None, default=None
         Seconds after which the search ends with the best answer so far; the result then depends on the speed of the machine.
+        With ``budget="auto"`` it is for all budgets together.
     callbacks : sequence of callables or None, default=None
         Called with an ``Event`` after each step; ``event.stop()`` ends the search. See ``relax_and_penalize``.
     judge : {"auto", "full", "validation"}, default="auto"
@@ -154,6 +156,9 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
     X and y may be Dask arrays or dataframes with the same blocks of rows (see ``RidgeDistillation``), such as the X and y of a
     ``ParquetFolder``; their rows are not read into this process. In that case X_val and y_val may be arrays or Dask
     collections.
+
+    There is no ``n_jobs``: each step of the search begins where the one before ended. BLAS divides the work of a step,
+    and workers do if X is a Dask collection.
 
     In a Pipeline the validation set must pass the same steps as X. With metadata routing enabled in scikit-learn, write
     ``Pipeline(..., transform_input=["X_val"])`` around ``DistillationRegressor().set_fit_request(X_val=True, y_val=True)``.
@@ -251,12 +256,12 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
     def _choose(self, problem: RidgeDistillation, candidates: Any, n_rows: int, rng: np.random.RandomState) -> None:
         """Choose the rows, set the attributes, and warn about an answer that may not hold."""
         seed = self._cv_seed(rng)
-        if self.budget == AUTO:
+        if check.is_text(self.budget, AUTO):
             searched, settings = self._found(problem, seed)
             problem = problem.with_budget(searched.theta_set.k)
         else:
             searched = in_standard_units(problem)
-            settings = search_settings(searched, seed, self.gap_tol)
+            settings = search_settings(searched, seed, float(self.gap_tol))
         self.budget_ = problem.theta_set.k
         model = choose_rows(self, searched, candidates, n_rows, rng, **settings)
         theta, lam, value = self.result_.theta.astype(np.float64), self.result_.lam, self.result_.value
@@ -272,12 +277,13 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
             warnings.warn(found.at_bound, ConvergenceWarning, stacklevel=3)
 
     def _check_budget(self) -> None:
-        """What ``budget="auto"`` asks of the other settings."""
+        """The settings of searches, and what ``budget="auto"`` asks of the others."""
+        check.real("gap_tol", self.gap_tol, low=0, remedy="0.001 ends a search at a proven gap of 0.1 per cent")
         remedy = "0.01 accepts rows that are one per cent worse than all rows by the objective that judges"
         check.real("tolerance", self.tolerance, low=0, open_low=True, remedy=remedy)
         if isinstance(self.budget, str) and self.budget != AUTO:
             raise check.fail("budget", self.budget, 'a number of rows or "auto"', "pass a count, a fraction such as 0.1, or auto")
-        if self.budget == AUTO and self.method != "penalize":
+        if check.is_text(self.budget, AUTO) and self.method != "penalize":
             raise InvalidInput(
                 f'budget="auto" needs method="penalize", got {self.method!r}; give it the budget that penalize finds'
             )
@@ -285,15 +291,17 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
     def _found(self, problem: RidgeDistillation, seed: int) -> tuple[RidgeDistillation, dict[str, Any]]:
         """The problem with the smallest budget found, and settings of the method that begin at the rows found for it."""
 
-        def display(k: int) -> list[ProgressDisplay]:
-            return [ProgressDisplay(f"{k:,} rows")] if self.verbose else []
+        def watching(k: int) -> list[Callback]:
+            return [*(self.callbacks or ()), *([ProgressDisplay(f"{k:,} rows")] if self.verbose else [])]
 
-        gap_tol = check.real("gap_tol", self.gap_tol, low=0, remedy="0.001 ends a search at a proven gap of 0.1 per cent")
-        path = BudgetPath(problem, seed, min(gap_tol, self.tolerance / (1 + self.tolerance)), self.max_evaluations, display)
-        step = path.smallest(self.tolerance)
+        # Numbers of other types, of NumPy or a Fraction, are numbers here too.
+        gap_tol, tolerance = float(self.gap_tol), float(self.tolerance)
+        least = min(gap_tol, tolerance / (1 + tolerance))
+        path = BudgetPath(problem, seed, least, self.max_evaluations, watching, self.time_limit)
+        step = path.smallest(tolerance)
         if step is None:
             step = min(path.steps, key=lambda it: it.excess)
-            warnings.warn(not_met(step, self.tolerance), ConvergenceWarning, stacklevel=4)
+            warnings.warn(not_met(step, tolerance), ConvergenceWarning, stacklevel=4)
         self.budget_path_ = {it.budget: it.excess for it in path.steps}
         return path.start(step)
 
@@ -307,12 +315,12 @@ class DistillationRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  #
     def _settings(self, rng: np.random.RandomState) -> dict[str, Any]:
         """The settings of the problem."""
         return {
-            "budget": 1 if self.budget == AUTO else self.budget,
+            "budget": 1 if check.is_text(self.budget, AUTO) else self.budget,
             "alpha": self.alpha,
             "outer_alpha": self.outer_alpha,
             "outer_coef": self.outer_coef,
             "standardize": self.standardize,
-            "cv_seed": self._cv_seed(rng) if self.outer_alpha == "cv" else 0,
+            "cv_seed": self._cv_seed(rng) if check.is_text(self.outer_alpha, "cv") else 0,
         }
 
     def _in_memory(self, X: Any, y: Any, X_val: Any, y_val: Any, rng: np.random.RandomState) -> Candidates:

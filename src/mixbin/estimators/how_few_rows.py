@@ -46,7 +46,8 @@ def budget_curve(
     random_state : int, RandomState instance or None, default=None
         Seeds folds, searches and draws.
     **params
-        Other parameters of ``DistillationRegressor``, such as ``judge`` or ``standardize``.
+        Other parameters of ``DistillationRegressor``, such as ``judge`` or ``standardize``. ``time_limit`` is for all budgets
+        together: the curve ends with the last one that was begun.
 
     Returns
     -------
@@ -68,7 +69,8 @@ def budget_curve(
     check.whole("draws", draws, low=1, remedy="10 draws tell how much random rows differ")
     model = DistillationRegressor(budget="auto", random_state=random_state, **params)
     problem, seed = model.problem_of(X, y, X_val, y_val, generator(random_state))
-    path = BudgetPath(problem, seed, model.gap_tol, model.max_evaluations)
+    watching = model.callbacks or ()
+    path = BudgetPath(problem, seed, float(model.gap_tol), model.max_evaluations, lambda _: watching, model.time_limit)
     m = problem.rows.n_rows
     if budgets is None:
         path.along(ladder(m, problem.n_features), LEAST_EXCESS)

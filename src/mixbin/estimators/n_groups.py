@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from mixbin import _validate as check
+from mixbin._html import html_comparison
+from mixbin._numbers import readable
 from mixbin.data.task_formats import tasks_of
 from mixbin.errors import InvalidInput
 from mixbin.estimators._common import generator, method_seed
@@ -31,6 +33,15 @@ class GroupCurve:
     """For each number of groups, the logarithm of the evidence of the groups found."""
     suggested: int
     """The suggested number of groups."""
+
+    def _repr_html_(self) -> str:
+        """The numbers of groups beside each other, for notebooks; the suggested one is bold."""
+        heads = ["groups", "with a feature", "log evidence", "validation loss"]
+        numbers = zip(self.candidates, self.used, self.evidence, self.values, strict=True)
+        lines = [[f"{n:,}", f"{used:,}", readable(evidence, 6), readable(value)] for n, used, evidence, value in numbers]
+        return html_comparison(
+            f"mixbin: how many groups; {self.suggested} suggested", heads, lines, self.candidates.index(self.suggested)
+        )
 
 
 def suggest_n_groups(

@@ -113,10 +113,7 @@ def check_settings(
         preferences.pop("starts", None)
     steps = _inner_steps(inner_steps, preferences.get("inner_steps", INNER_STEPS))
     limited = max_evaluations is not None
-    if limited:
-        max_evaluations = check.whole(
-            "max_evaluations", max_evaluations, low=2, remedy="one for the start and one for the answer"
-        )
+    max_evaluations = checked_limit(max_evaluations)
     if rounding == "penalise":
         relax_steps = max(RELAX_STEPS, steps[0])
     elif inner_steps is not None:
@@ -137,7 +134,7 @@ def check_settings(
         inner_steps=steps,
         relax_steps=relax_steps,
         max_outer=check.whole("max_outer", max_outer, low=1),
-        max_evaluations=max_evaluations,  # type: ignore[arg-type]
+        max_evaluations=max_evaluations,
         time_limit=None
         if time_limit is None
         else check.real("time_limit", time_limit, low=0.0, open_low=True, remedy="in seconds"),
@@ -248,6 +245,13 @@ def _lam0(problem: CheckedProblem, lam0: object) -> Floats | None:
 
 def _is_auto(value: object) -> bool:
     return isinstance(value, str) and value == "auto"
+
+
+def checked_limit(max_evaluations: object) -> int | None:
+    """How many evaluations a run may make; None if it is not limited."""
+    if max_evaluations is None:
+        return None
+    return check.whole("max_evaluations", max_evaluations, low=2, remedy="one for the start and one for the answer")
 
 
 def _epsilon0(epsilon0: object) -> float:

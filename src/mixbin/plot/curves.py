@@ -179,6 +179,14 @@ def _stripped(text: str) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def as_text(name: object) -> str:
+    """A user's name for something as text: numbers and tuples are names, too, and some objects cannot be rendered."""
+    try:
+        return str(name)
+    except Exception:  # a user's __str__ may raise anything
+        return check.shown(name)
+
+
 def wrapped(text: str, width: int, longest: int = LONGEST_TEXT) -> str:
     """The text broken into lines of at most ``width`` letters, and cut after ``longest`` letters."""
     text = text if isinstance(text, str) else check.shown(text)

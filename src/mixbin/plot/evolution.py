@@ -8,7 +8,19 @@ import numpy as np
 
 from mixbin import _validate as check
 from mixbin._validate import Floats
-from mixbin.plot.curves import BLUE, ORANGE, SMALL_FONT, Look, limit, line, needs_log_axis, tidy, with_gaps, wrapped
+from mixbin.plot.curves import (
+    BLUE,
+    ORANGE,
+    SMALL_FONT,
+    Look,
+    checked_steps,
+    limit,
+    line,
+    needs_log_axis,
+    tidy,
+    with_gaps,
+    wrapped,
+)
 from mixbin.plot.figure import checked_axes, first_axes, new_figure
 
 if TYPE_CHECKING:
@@ -48,10 +60,10 @@ class Evolution:
     """Whether the method rounds. If not, nothing is drawn "after rounding", and ``rmse`` belongs to v itself."""
 
     def __post_init__(self) -> None:
-        steps = check.array("steps", self.steps, ndim=1)
+        steps = checked_steps(self.steps)
         if steps.size == 0 or np.any(np.diff(steps) < 0):
             raise check.fail("steps", self.steps, "at least one number, in ascending order")
-        check.whole("budget", self.budget, low=0)
+        check.whole("budget", self.budget, low=0, high=check.LARGEST_SIZE)
         check.flag("rounded", self.rounded)
         for name in CURVES:
             # The dataclass is frozen, and lists given by a user must become arrays.

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mixbin import _validate as check
 from mixbin._validate import Floats
-from mixbin.plot.curves import BLUE, number, tidy, wrapped
+from mixbin.plot.curves import BLUE, as_text, number, tidy, wrapped
 from mixbin.plot.figure import checked_axes, first_axes, new_figure
 from mixbin.result import Result
 
@@ -68,10 +68,15 @@ def selection_shares(theta: ArrayLike, values: ArrayLike | None = None, name: st
     name : str
         The name of the quantity, for the axis.
     """
-    raw = check.loose_array("theta", theta, "a mask of shape (m,) with an entry per row of the table")
+    return _shares("theta", theta, values, name)
+
+
+def _shares(argument: str, mask: ArrayLike, values: ArrayLike | None, name: str) -> SelectionShares:
+    """``selection_shares``; ``argument`` is what errors call the mask, since two public functions take one."""
+    raw = check.loose_array(argument, mask, "a mask of shape (m,) with an entry per row of the table")
     if raw.ndim != 1 or raw.size == 0:
-        raise check.fail("theta", theta, "a mask of shape (m,) with an entry per row of the table")
-    chosen = check.binary("theta", raw, shape=raw.shape)
+        raise check.fail(argument, mask, "a mask of shape (m,) with an entry per row of the table")
+    chosen = check.binary(argument, raw, shape=raw.shape)
     if values is None:
         x, name = np.arange(raw.size, dtype=np.float64), name or "row number, from 0"
     else:
@@ -166,7 +171,7 @@ def selection(result: Result | ArrayLike, values: ArrayLike | None = None, name:
     Axes
         The axes; ``.figure`` is the figure.
     """
-    shares = selection_shares(result.theta if isinstance(result, Result) else result, values, name)
+    shares = _shares("result", result.theta if isinstance(result, Result) else result, values, name)
     if ax is None:
         return first_axes(draw_shares(shares))
     axes = checked_axes(ax)
@@ -202,7 +207,7 @@ def _draw(axes: Axes, shares: SelectionShares) -> None:
     _ticks(axes, shares)
     axes.set_ylabel("share of these rows, %")
     uneven = not shares.single_values and not _is_even(shares)
-    label = str(shares.name) + ("; bins grow away from 0" if uneven else "")
+    label = as_text(shares.name) + ("; bins grow away from 0" if uneven else "")
     axes.set_xlabel(wrapped(label, 70), parse_math=False)
 
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from mixbin import _validate as check
 from mixbin._validate import Floats
 from mixbin.errors import InvalidInput
+from mixbin.plot.curves import as_text
 from mixbin.plot.figure import checked_axes, first_axes, new_figure
 from mixbin.result import Result
 
@@ -64,11 +65,16 @@ def structure_map(
     title : str
         The title of the map.
     """
-    values = _checked(theta)
+    return _map("theta", theta, names, labels, title)
+
+
+def _map(argument: str, theta: ArrayLike, names: Sequence[str] | None, labels: ArrayLike | None, title: str) -> StructureMap:
+    """``structure_map``; ``argument`` is what errors call the structure, since two public functions take one."""
+    values = _checked(argument, theta)
     n_features, n_groups = values.shape
     if names is not None and not np.iterable(names):
         raise check.fail("names", names, "a sequence of names, one per feature")
-    names = [str(i) for i in range(n_features)] if names is None else [str(name) for name in names]
+    names = [str(i) for i in range(n_features)] if names is None else [as_text(name) for name in names]
     if len(names) != n_features:
         raise InvalidInput(f"names must have one entry per feature, got {len(names)} for {n_features} features")
     columns = np.arange(n_groups)
@@ -115,11 +121,11 @@ def structure(
     Axes
         The axes of the structure; ``.figure`` is the figure.
     """
-    theta = result.theta if isinstance(result, Result) else result
+    found = _map("result", result.theta if isinstance(result, Result) else result, names, labels, title)
     if ax is None:
-        return first_axes(structure_figure(theta, names, labels, title))
+        return first_axes(_beside_the_true_one(found, names, labels))
     axes = checked_axes(ax)
-    _panel(axes, structure_map(theta, names, labels, title), named=True, most=MOST_ROWS)
+    _panel(axes, found, named=True, most=MOST_ROWS)
     return axes
 
 
@@ -127,10 +133,13 @@ def structure_figure(
     theta: ArrayLike, names: Sequence[str] | None = None, labels: ArrayLike | None = None, title: str = "found"
 ) -> Figure:
     """The figure of a structure, and of the true one if ``labels`` gives it."""
-    maps = [structure_map(theta, names, labels, title)]
-    if labels is not None:
-        maps.append(structure_map(one_hot(labels), names, labels, "true"))
-    return draw(*maps)
+    return _beside_the_true_one(structure_map(theta, names, labels, title), names, labels)
+
+
+def _beside_the_true_one(found: StructureMap, names: Sequence[str] | None, labels: ArrayLike | None) -> Figure:
+    if labels is None:
+        return draw(found)
+    return draw(found, structure_map(one_hot(labels), names, labels, "true"))
 
 
 def draw(*maps: StructureMap) -> Figure:
@@ -166,7 +175,7 @@ def _panel(axes: Axes, it: StructureMap, named: bool, most: int) -> ScalarMappab
         rasterized=many,
     )
     axes.set(xlim=(0, columns), ylim=(rows, 0))
-    axes.set_title(it.title, fontsize=10, parse_math=False)
+    axes.set_title(as_text(it.title), fontsize=10, parse_math=False)
     axes.set_xlabel("group")
     across, down = -(-columns // 40), -(-rows // most)
     # A user's names are plain text: a $ in a name must not begin a formula.
@@ -211,10 +220,10 @@ def one_hot(labels: ArrayLike) -> Floats:
     return np.asarray(raw[:, None] == groups, dtype=np.float64)
 
 
-def _checked(theta: ArrayLike) -> Floats:
-    values = check.array("theta", theta, ndim=2, remedy="pass a structure of shape (features, groups)")
+def _checked(argument: str, theta: ArrayLike) -> Floats:
+    values = check.array(argument, theta, ndim=2, remedy="pass a structure of shape (features, groups)")
     if values.size == 0 or values.min() < 0 or values.max() > 1:
-        raise check.fail("theta", theta, "a structure of shape (features, groups) with entries in [0, 1]")
+        raise check.fail(argument, theta, "a structure of shape (features, groups) with entries in [0, 1]")
     return values
 
 

@@ -50,6 +50,6 @@ class Strength:
         if isinstance(self.bounds, float):
             return None
         for bound, side in zip(self.bounds, ("lower", "upper"), strict=True):
-            if side in sides and abs(np.log(value / bound)) < AT_BOUND:
+            if side in sides and abs(np.log(value) - np.log(bound)) < AT_BOUND:
                 return f"{name} ended at the {side} bound {bound:.3g} of its range; {remedy}"
         return None

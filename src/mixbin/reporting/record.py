@@ -6,8 +6,23 @@ from pathlib import Path
 from typing import Any
 
 from mixbin._files import foreign, read_json, write_json
+from mixbin._html import html_comparison
+from mixbin._numbers import readable
+from mixbin.result import Status
 
 FILE = "methods.json"
+STATUSES = {
+    Status.BINARY: "yes or no",
+    Status.REPAIRED: "rounded",
+    Status.RELAXED: "fractions",
+    Status.INFEASIBLE: "breaks the budget",
+    Status.STOPPED: "ended early",
+}
+
+
+def status_words(status: str | None) -> str:
+    """What the answer of a line is, as a user says it."""
+    return "for comparison" if status is None else STATUSES[Status(status)]
 
 
 @dataclass(frozen=True)
@@ -72,6 +87,16 @@ class Record:
         """The number of lines that are methods, not references."""
         return sum(line.status is not None for line in self.lines)
 
+    def _repr_html_(self) -> str:
+        """The comparison, for notebooks; the line of the method that the run is about is bold."""
+        known = [name for name in self.main.numbers if any(line.numbers.get(name) is not None for line in self.lines)]
+        heads = ["method", *(name.replace("_", " ") for name in known), "answer", "seconds"]
+        lines = [
+            [line.method, *(_shown(line.numbers.get(it)) for it in known), status_words(line.status), readable(line.seconds, 3)]
+            for line in self.lines
+        ]
+        return html_comparison(self.asked, heads, lines, len(lines) - 1)
+
     def to_json(self) -> dict[str, Any]:
         """The whole record as a mapping for JSON; the facts stand on the first level."""
         return {
@@ -130,3 +155,9 @@ def _old_kind(entries: Mapping[str, Any]) -> str:
     if entries.get("task") == "classification":
         return "classification"
     return "parquet" if "storage" in entries else "regression"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "-"
+    return readable(value) if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)

@@ -9,30 +9,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mixbin._files import read_json
-from mixbin._numbers import in_form
+from mixbin._numbers import in_form, readable
 from mixbin.errors import InvalidInput
 from mixbin.reporting.blocks import Block, Cell, Facts, Grid, Page, Points, Prose, Section, Shell, Text, isolating
 from mixbin.reporting.figures import Drawings
-from mixbin.reporting.record import FILE, Record
+from mixbin.reporting.record import FILE, Line, Record, status_words
 from mixbin.reporting.words import Question, evidence
-from mixbin.result import Result, Status
-
-STATUSES = {
-    Status.BINARY: "yes or no",
-    Status.REPAIRED: "rounded",
-    Status.RELAXED: "fractions",
-    Status.INFEASIBLE: "breaks the budget",
-    Status.STOPPED: "ended early",
-}
-
+from mixbin.result import Result
 
 OF_THE_TABLE = ("selected.csv", "suspects.csv", "clean.csv")
 """Files with rows of the user's table."""
-
-
-def status_words(status: str | None) -> str:
-    """What the answer of a line is, as a user says it."""
-    return "for comparison" if status is None else STATUSES[Status(status)]
 
 
 @dataclass(frozen=True)
@@ -104,7 +90,7 @@ class Column(NamedTuple):
     def cell(self, name: str, numbers: Mapping[str, Any], missing: str) -> tuple[str, str]:
         """The number of this name as text and, if it is a mean over several draws, their spread: "± 0.012"."""
         spread = numbers.get(f"{name}{SPREAD}")
-        return self.text(numbers.get(name), missing), "" if spread is None else f"± {spread:.2g}"
+        return self.text(numbers.get(name), missing), "" if spread is None else f"± {readable(float(f'{spread:.2g}'), 2)}"
 
 
 def parquet_table(file: Path, most: int | None) -> tuple[list[str], list[list[str]]]:
@@ -185,7 +171,7 @@ def page(run: Run, parts: PageParts, columns: Mapping[str, Column], explained: S
             *parts.first(drawings),
             Section(
                 "The methods side by side",
-                [*parts.beside(drawings), _methods(run.record, columns, parts.evaluations), Prose([how], muted=True)],
+                [*parts.beside(drawings), *_methods(run.record, columns, parts.evaluations), Prose([how], muted=True)],
             ),
             Section("How good is the answer?", [Points(evidence(run.result.certificate, run.result.status, parts.question))]),
             *parts.details(drawings),
@@ -206,22 +192,30 @@ def page(run: Run, parts: PageParts, columns: Mapping[str, Column], explained: S
     )
 
 
-def _methods(record: Record, columns: Mapping[str, Column], evaluations: str) -> Grid:
-    """The table that compares the methods. Numbers that no column describes come last, under their own names."""
+def _methods(record: Record, columns: Mapping[str, Column], evaluations: str) -> list[Block]:
+    """The table that compares the methods by the columns that a terminal shows, and one with all else, for a closer look.
+
+    In one table they would be wider than a small window. Numbers that no column describes come last, under their own names.
+    """
     others = [name for name in record.main.numbers if name not in columns]
     kept = shown({**columns, **{name: Column(name.replace("_", " "), ".6g") for name in others}}, record)
-    rows = [
-        [
-            Cell(line.method),
-            *(Cell(*column.cell(name, line.numbers, "none")) for name, column in kept.items()),
-            Cell(f"{line.evaluations:,d}"),
-            Cell(f"{line.seconds:.2f}"),
-            Cell(status_words(line.status)),
-        ]
+    main = {name: column for name, column in kept.items() if column.short is not None}
+    more = {name: column for name, column in kept.items() if column.short is None}
+
+    def numbers(line: Line, of: Mapping[str, Column]) -> list[Cell]:
+        return [Cell(*column.cell(name, line.numbers, "none")) for name, column in of.items()]
+
+    rows = [[Cell(line.method), *numbers(line, main), Cell(status_words(line.status))] for line in record.lines]
+    work = [
+        [Cell(line.method), *numbers(line, more), Cell(f"{line.evaluations:,d}"), Cell(f"{line.seconds:.2f}")]
         for line in record.lines
     ]
-    heads = ["method", *(column.head for column in kept.values()), evaluations, "seconds", "the answer is"]
-    return Grid(heads, rows, strong=len(rows) - 1)
+    last = len(rows) - 1
+    return [
+        Grid(["method", *(column.head for column in main.values()), "the answer is"], rows, strong=last),
+        Prose(["The same lines, for a closer look:"], muted=True),
+        Grid(["method", *(column.head for column in more.values()), evaluations, "seconds"], work, strong=last),
+    ]
 
 
 def origin_section(record: Record, settings: Mapping[str, Text]) -> Section:

@@ -16,4 +16,6 @@ def mean_of(g: Floats, axis: int | None = None) -> Floats:
     if np.isfinite(mean).all():
         return mean
     count = g.size if axis is None else g.shape[axis]
-    return np.asarray((g / count).sum(axis=axis, keepdims=keep))
+    with np.errstate(over="ignore"):  # near the largest number rounding alone can make the sum overflow
+        mean = (g / count).sum(axis=axis, keepdims=keep)
+    return np.asarray(np.clip(mean, g.min(axis=axis, keepdims=keep), g.max(axis=axis, keepdims=keep)))

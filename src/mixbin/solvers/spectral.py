@@ -12,6 +12,8 @@ from mixbin.solvers.objective import Objective
 
 GROWTH_WITHOUT_CURVATURE = 10.0
 """Factor by which a step grows if the measured curvature is not positive, for which Barzilai and Borwein define no step."""
+LONGEST = 1e300
+"""No entry moves farther than this before the projection."""
 STALLED = 3
 """The number of steps over which ``stall`` is measured: a single spectral step may well raise the value."""
 
@@ -64,7 +66,7 @@ class SpectralGradient:
     def step(self, objective: Objective, state: SpectralState) -> SpectralState:
         """A step along the projected direction, as far as the line search allows, then new spectral step sizes."""
         slope = objective.slope(state.grad_theta, state.theta)
-        target = slope * -state.step_theta
+        target = _along(slope, -state.step_theta)
         target += state.theta
         target = objective.project_theta(target)
         d_theta = target - state.theta
@@ -159,3 +161,12 @@ def spectral_step(step: float, t: float, dd: float, dy: float) -> float:
     if dy <= 0:
         return min(step * GROWTH_WITHOUT_CURVATURE, 1e100)  # it may grow in every step, but must not overflow
     return t * dd / dy
+
+
+def _along(slope: Floats, step: float) -> Floats:
+    """``slope * step``. Where gradients are tiny, steps are long; products beyond LONGEST are cut off there."""
+    try:
+        with np.errstate(over="raise"):
+            return slope * step
+    except FloatingPointError:
+        return np.clip(slope, -LONGEST / abs(step), LONGEST / abs(step)) * step

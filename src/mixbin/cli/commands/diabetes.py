@@ -15,8 +15,7 @@ from mixbin._files import csv_text, write_text
 from mixbin._validate import Floats
 from mixbin.cli.commands.options import DemoOptions
 from mixbin.cli.terminal import rich_table
-from mixbin.reporting.record import Line
-from mixbin.reporting.runs import status_words
+from mixbin.reporting.record import Line, status_words
 from mixbin.result import Status
 from mixbin.studies.distillation.options import DistillOptions
 from mixbin.studies.distillation.regression import Regression

@@ -13,11 +13,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mixbin import _validate as check
+from mixbin._html import html_table
+from mixbin._numbers import readable
 from mixbin._validate import Floats
 from mixbin.errors import CheckpointMismatch
 from mixbin.problem import Indices
 from mixbin.problems.best_subset.branching import TOLERANCE, Branching
 from mixbin.problems.best_subset.problem import BestSubset
+
+MOST_FEATURES = 30
+"""Features that a notebook shows."""
 
 
 @dataclass
@@ -77,6 +82,18 @@ class Proof:
     def n_open(self) -> int:
         """The number of open nodes."""
         return len(self.bounds)
+
+    def _repr_html_(self) -> str:
+        """A short table, for notebooks."""
+        facts = {
+            "what is proved": str(self),
+            "features": check.listed(np.flatnonzero(self.theta).tolist(), MOST_FEATURES),
+            "value": readable(self.value, 6),
+            "lower bound": readable(self.lower_bound, 6),
+            "relaxed problems solved": f"{self.n_nodes:,}",
+            "seconds": readable(self.seconds, 3),
+        }
+        return html_table("mixbin proof", facts)
 
     def __str__(self) -> str:
         """One sentence."""

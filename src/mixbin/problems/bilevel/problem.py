@@ -8,6 +8,7 @@ most of the work for the compiler and which evaluations without gradient use too
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -273,10 +274,17 @@ def _doubles(w0: Any) -> Any:
     """w0 with all its arrays converted to float64."""
     import jax
 
-    leaves, shape = jax.tree.flatten(w0)
+    refused = check.fail("w0", w0, "an array or a pytree of arrays, not empty", "such as numpy.zeros(10)")
+    try:
+        with warnings.catch_warnings():
+            # JAX warns of iterators, which have no shape; it raises a ValueError for keys of a dictionary that have no order.
+            warnings.simplefilter("error", DeprecationWarning)
+            leaves, shape = jax.tree.flatten(w0)
+    except (DeprecationWarning, ValueError):
+        raise refused from None
     if not leaves:
-        raise check.fail("w0", w0, "an array or a pytree of arrays, not empty", "such as numpy.zeros(10)")
-    return jax.tree.unflatten(shape, [np.array(check.array("w0", np.asarray(leaf))) for leaf in leaves])
+        raise refused
+    return jax.tree.unflatten(shape, [np.array(check.array("w0", leaf)) for leaf in leaves])
 
 
 def _scalar(name: str, function: Function, unravel: Callable[[Any], Any]) -> Function:

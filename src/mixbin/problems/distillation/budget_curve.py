@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mixbin._html import html_comparison
+from mixbin._numbers import readable
 from mixbin._validate import Floats
 from mixbin.problems.distillation.budget_path import BudgetPath, Step, meets
 from mixbin.problems.distillation.references import DRAWS, Draw, References
@@ -46,6 +48,15 @@ class BudgetCurve:
     """The smallest of the budgets with an excess of at most ``tolerance``."""
     n_evaluations: int = 0
     """What all searches cost, in models trained."""
+
+    def _repr_html_(self) -> str:
+        """The budgets beside random rows, for notebooks."""
+        heads = ["rows kept", "excess", "error", "error beside all rows", "random rows: excess", "error", "error beside all rows"]
+        columns = self.excess, self.error, self.ratio, self.random_excess, self.random_error, self.random_ratio
+        lines = [[f"{k:,}", *(readable(float(it), 3) for it in of)] for k, *of in zip(self.rows, *columns, strict=True)]
+        chosen = None if self.found is None else self.rows.tolist().index(self.found)
+        of_all = f"all {self.n_rows:,} rows have an error of {readable(self.all_rows_error, 3)}"
+        return html_comparison(f"mixbin: how few rows; {of_all}", heads, lines, chosen)
 
     def to_json(self) -> dict[str, Any]:
         """All of it as lists and numbers; numbers that are not finite become None."""

@@ -5,6 +5,7 @@ selection and the rows that help most. If adding rows does not help, rows that t
 the model as it is. So a larger budget is found to be no worse than a smaller one.
 """
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from mixbin.problems.distillation.references import excess_of
 from mixbin.problems.distillation.ridge import RidgeDistillation
 from mixbin.problems.distillation.trust import HELD, in_standard_units, n_starts, search_settings
 from mixbin.progress import Callback
+from mixbin.result import Status
 
 SAMPLE, SHARE = 20_000, 10
 """Rows that are in blocks are searched among this many of them, drawn at random and fetched once, as long as the budget is at
@@ -32,6 +34,8 @@ SCANNED_ON_PATH = 100_000
 budget of blog took six times as long, and led to no fewer rows."""
 FINENESS = 50
 """The bisection ends once two budgets differ by one row, or by one part in so many."""
+SHORTEST = 1e-3
+"""Seconds for a search that is begun when the time is nearly over."""
 SAFELY = 1e-6
 """A tolerance must be met by this share of it, so that rounding cannot make the answer miss it."""
 
@@ -66,7 +70,9 @@ class BudgetPath:
     max_evaluations : int, optional
         What all searches together may cost.
     callbacks : function of the budget, optional
-        Makes the callbacks of the search for a budget, such as a progress display.
+        Makes the callbacks of the search for a budget, such as a progress display. If one stops a search, the path ends.
+    time_limit : float, optional
+        Seconds for all searches together.
     """
 
     def __init__(
@@ -76,9 +82,12 @@ class BudgetPath:
         gap_tol: float,
         max_evaluations: int | None = None,
         callbacks: Callable[[int], Iterable[Callback]] = lambda _: (),
+        time_limit: float | None = None,
     ) -> None:
         self.problem, self.seed, self.gap_tol, self.callbacks = problem, seed, gap_tol, callbacks
         self.limit = max_evaluations
+        self.deadline = np.inf if time_limit is None else time.monotonic() + time_limit
+        self._stopped = False
         self.found: dict[int, Step] = {}
         """By budget."""
         self.searches: list[Step] = []
@@ -108,7 +117,7 @@ class BudgetPath:
     def smallest(self, tolerance: float) -> Step | None:
         """The smallest budget with an excess of at most ``tolerance``: doubled or halved until it is enclosed, then bisected.
 
-        None if none of the budgets up to all rows meets the tolerance, or ``max_evaluations`` ended the path before one did.
+        None if none of the budgets up to all rows meets the tolerance, or a limit or a callback ended the path before one did.
         """
         m, k = self.problem.rows.n_rows, min(self.problem.n_features + 1, self.problem.rows.n_rows)
         low, high = 0, m + 1  # the largest budget below ``high`` that misses the tolerance, the smallest that meets it
@@ -184,7 +193,12 @@ class BudgetPath:
         self.found[k] = step
 
     def _spent(self) -> bool:
-        return self.limit is not None and self.evaluations >= self.limit - 1
+        """Whether no further search may begin; the first one always may."""
+        if not self.found:
+            return False
+        return (
+            self._stopped or time.monotonic() >= self.deadline or (self.limit is not None and self.evaluations >= self.limit - 1)
+        )
 
     def _neighbours(self, k: int) -> list[tuple[Indices, float]]:
         """Where to begin: at the next larger budget without some rows, and at the next smaller one with more rows; best first."""
@@ -239,7 +253,11 @@ class BudgetPath:
             if not isinstance(problem.alpha, float):
                 settings["lam0"] = np.clip(start[1] * self._whole.rows.n_rows / m, *problem.alpha)
         left = None if self.limit is None else max(self.limit - self.evaluations, 2)
-        result = relax_and_penalize(problem, seed=self.seed, max_evaluations=left, callbacks=self.callbacks(k), **settings)
+        limits: dict[str, Any] = {"max_evaluations": left}
+        if np.isfinite(self.deadline):
+            limits["time_limit"] = max(self.deadline - time.monotonic(), SHORTEST)
+        result = relax_and_penalize(problem, seed=self.seed, callbacks=self.callbacks(k), **limits, **settings)
+        self._stopped = result.status == Status.STOPPED
         chosen = np.flatnonzero(result.theta)
         alpha = problem.strength.value(result.lam) * m / self._whole.rows.n_rows
         rows = chosen if among is None else among[chosen]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixbin._validate import Floats
+from mixbin.data.one_blas_thread import on_one_blas_thread
 from mixbin.problem import FALL, Indices
 from mixbin.problems.distillation.exchange import ExchangeTerms, pair_changes, pair_work
 from mixbin.problems.distillation.expansion import Expansion, RowTerms
@@ -95,6 +96,7 @@ class ExchangeBlock:
         self.chosen[pair] = ~self.chosen[pair]
 
 
+@on_one_blas_thread  # its matrices are small: a second thread gains nothing, and waits for a core where others compute
 def descend(
     at: Expansion, pool: Floats, chosen: NDArray[np.bool_], weight: float, most: int, work: Work, first: Indices | None = None
 ) -> NDArray[np.bool_]:

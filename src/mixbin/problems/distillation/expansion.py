@@ -43,10 +43,11 @@ class Expansion(NamedTuple):
         d = len(self.P) - 1
         if work is not None:
             work.add(len(zhat) * (d + 1) * (d + 1 + 2 * self.coef.shape[1]))
-        a = np.zeros((len(zhat) + none, d + 1))
+        a = np.empty((len(zhat) + none, d + 1))
         a[: len(zhat), :d] = zhat[:, :d]
         a[: len(zhat), d] = 1.0
-        residual = -a @ self.coef
+        a[len(zhat) :] = 0.0
+        residual = -(a @ self.coef)
         residual[: len(zhat)] += zhat[:, d:]
         P_a = a @ self.P
         return RowTerms(a, P_a, residual, P_a @ self.grad)

@@ -11,6 +11,7 @@ its mean and the R factor of its QR decomposition.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from functools import cached_property
 from types import MappingProxyType
@@ -23,8 +24,10 @@ from scipy.linalg.lapack import dpotrs
 from mixbin import _validate as check
 from mixbin._digest import digest
 from mixbin._validate import Floats
+from mixbin.data.one_blas_thread import on_one_blas_thread
 from mixbin.data.rows import DenseRows, RowStore
 from mixbin.data.training_and_validation import candidates, checked
+from mixbin.data.usual_values import UsualValueRows
 from mixbin.errors import DivergedError, InvalidInput
 from mixbin.problem import Evaluation, Improved, Indices, PointValues, Warm
 from mixbin.problems.distillation.cross_validation import cross_validated, drawn_folds
@@ -50,6 +53,8 @@ BEYOND_OUTER, SAFE_ALPHA = 1e-3, 1e-10
 not so far below the variances that rounding could make the ridge system singular."""
 LARGEST_WEIGHT = 1e100
 """Larger weights are refused because their sums could overflow; the weights of a budget are at most 1."""
+LARGEST_PENALTY = 1e307
+"""Larger penalties of a coefficient are cut off here, so that the sums with variances do not overflow."""
 FIT_ROUNDING = 1e-10
 """The lower bound is lowered by this share of the norm of the targets, so that rounding cannot make it too high."""
 PENALISED_ROUNDING = 1e-13
@@ -206,28 +211,32 @@ class RidgeDistillation:
 
     def evaluate(self, theta: Floats, lam: Floats, *, warm: Warm | None = None, gradient: bool = True) -> Evaluation:
         """J at the row weights ``theta`` and the penalty ``lam``; +inf with zero gradients when no row is selected."""
-        fit = self._fit(theta, lam)
-        if fit is None:
-            zeros = np.zeros(self.theta_set.shape), np.zeros(self.lam_set.shape)
-            return Evaluation(np.inf, zeros[0] if gradient else None, zeros[1] if gradient else None, info={"rows": 0.0})
-        value, missed, missed_mean = self.judged(fit.K, fit.mean)
-        grad_theta, grad_lam = self._gradients(fit, missed, missed_mean) if gradient else (None, None)
+        with self._blas:
+            fit = self._fit(theta, lam)
+            if fit is None:
+                zeros = np.zeros(self.theta_set.shape), np.zeros(self.lam_set.shape)
+                return Evaluation(np.inf, zeros[0] if gradient else None, zeros[1] if gradient else None, info={"rows": 0.0})
+            value, missed, missed_mean = self.judged(fit.K, fit.mean)
+            grad_theta, grad_lam = self._gradients(fit, missed, missed_mean) if gradient else (None, None)
         return Evaluation(value, grad_theta, grad_lam, info={"rows": float(fit.rows)})
 
     def evaluate_moves(self, theta: Floats, lam: Floats, off: Indices, on: Indices, *, warm: Warm | None = None) -> Floats:
         """J after each exchange of a selected row for another, exactly, from one fit (see ``exchange``)."""
-        return ExchangeSearch(self).evaluate_moves(theta, lam, off, on)
+        with self._blas:
+            return ExchangeSearch(self).evaluate_moves(theta, lam, off, on)
 
     def best_move(self, theta: Floats, lam: Floats, *, warm: Warm | None = None) -> tuple[int, int, float] | None:
         """The best of all exchanges (see ``scan``): the row to take out, the row to put in, and J afterwards.
 
         None if the rows are stored in blocks: looking through all exchanges would take many passes over the blocks.
         """
-        return ExchangeSearch(self).best_move(theta, lam)
+        with self._blas:
+            return ExchangeSearch(self).best_move(theta, lam)
 
     def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None, max_cost: float = np.inf) -> Improved:
         """Make exchanges that each lower J; the search costs at most ``max_cost`` evaluations (see ``exchanges``)."""
-        return ExchangeSearch(self).improve(theta, lam, max_cost)
+        with self._blas:
+            return ExchangeSearch(self).improve(theta, lam, max_cost)
 
     def evaluate_points(self, theta: NDArray[np.bool_], lam: Floats, *, max_cost: float = np.inf) -> PointValues | None:
         """J at many selections, each with several alpha (see ``many_points``). None if the rows are stored in blocks."""
@@ -299,6 +308,11 @@ class RidgeDistillation:
     def _set_alpha(self, alpha: float | tuple[float, float]) -> None:
         self.alpha, self.strength = alpha, Strength(alpha)
         self.lam_set = self.strength.box()
+
+    @property
+    def _blas(self) -> AbstractContextManager[object]:
+        """Rows stored by their usual values are divided among threads by ``in_threads``; BLAS then stays on one."""
+        return on_one_blas_thread if isinstance(self._rows, UsualValueRows) else nullcontext()
 
     @property
     def rows(self) -> RowStore:
@@ -417,17 +431,18 @@ class RidgeDistillation:
     def _closed_form(self, alpha: float, total: float, rows: int, mean: Floats, S: Floats) -> _Fit:
         d = self.n_features
         M = S[:d, :d].copy()
-        M.reshape(-1)[:: d + 1] += alpha * self.scales**2
+        with np.errstate(over="ignore"):  # a penalty beyond the largest number would make coefficients of 0, too
+            M.reshape(-1)[:: d + 1] += np.minimum(alpha * self.scales**2, LARGEST_PENALTY)
         try:
             # NumPy's Cholesky, not SciPy's: each library has its own BLAS threads, which keep spinning and slow down the other's
             # products.
             factor = (np.linalg.cholesky(M).T, False)
         except np.linalg.LinAlgError:
-            raise DivergedError(
-                f"the ridge system is singular at alpha = {alpha:g}; raise alpha or rescale the columns of X"
-            ) from None
+            raise _singular(alpha) from None
         K = self._no_model.copy()
         K[:, :d] = -_solved(factor, S[:d, d:]).T
+        if not np.isfinite(K).all():
+            raise _singular(alpha)
         return _Fit(K, mean, total, rows, factor)
 
     def gradient_terms(self, theta: ArrayLike, lam: ArrayLike = ()) -> tuple[Floats, Floats]:
@@ -447,6 +462,8 @@ class RidgeDistillation:
         d, A = self.n_features, np.zeros(fit.K.shape)
         gamma = -missed.T @ self._R[:, :d] - missed_mean[:, None] * (self._val_mean[:d] - fit.mean[:d])
         A[:, :d] = _solved(fit.factor, gamma.T).T
+        if not np.isfinite(A).all():
+            raise DivergedError("the gradient overflows, because the ridge system is nearly singular; raise alpha or rescale X")
         return A
 
     def _gradients(self, fit: _Fit, missed: Floats, missed_mean: Floats) -> tuple[Floats, Floats]:
@@ -460,3 +477,7 @@ class RidgeDistillation:
 def _solved(factor: tuple[NDArray[np.floating], bool], rhs: Floats) -> Floats:
     """The solution of a system by its Cholesky factor, as scipy.linalg.cho_solve computes it, without that function's checks."""
     return np.asarray(dpotrs(factor[0], rhs, lower=factor[1])[0])
+
+
+def _singular(alpha: float) -> DivergedError:
+    return DivergedError(f"the ridge system is singular at alpha = {alpha:g}; raise alpha or rescale the columns of X")

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixbin._validate import Floats
+from mixbin.data.one_blas_thread import on_one_blas_thread
 from mixbin.data.rows import ENTRIES_AT_ONCE, FetchedRows, RowStore
 from mixbin.data.usual_values import UsualValueRows
 from mixbin.problem import FALL, Indices
@@ -211,6 +212,7 @@ class Scan:
         self._work.add(self.rows.image_work(len(thin)))
         return self.rows.images(np.hstack([thin[:, :d], np.zeros((len(thin), e))]), self.at.origin) + thin[:, d:]
 
+    @on_one_blas_thread  # as in ``descend``
     def _changes(self, off: Indices, on: Indices) -> Floats:
         """The change of J for every pair of these rows. Only those to take out are multiplied by P: they are usually fewer."""
         d, e = len(self.at.P) - 1, self.at.coef.shape[1]

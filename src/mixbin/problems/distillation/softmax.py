@@ -139,10 +139,9 @@ class SoftmaxDistillation:
         held, self._y_val = self._judges(X_val, y_val)
         self.theta_set: Budget | GroupBudget | Hypercube = rows_to_choose(self._y, budget, class_shares)
         self._centre = table.mean(axis=0)
-        with np.errstate(over="ignore", invalid="ignore"):
-            variance = float(np.square(table - self._centre).mean())
-        if not variance <= LARGEST_VARIANCE:
-            raise InvalidInput(f"X must have variances of at most {LARGEST_VARIANCE:g}, got {variance:g}; rescale its columns")
+        variance = _variance("X", table, self._centre)
+        if held is not None:
+            _variance("X_val", held, self._centre)
         self._constant = INTERCEPT * (variance**0.5 or 1.0)
         kept = 1.0 if isinstance(self.theta_set, Hypercube) or self.theta_set.k is None else self.theta_set.k / len(table)
         self.alpha = _checked_alpha(alpha, variance, kept)
@@ -304,6 +303,15 @@ def _table(name: str, value: ArrayLike) -> Floats:
         remedy = "reshape it or check how it was read"
         raise check.fail(name, value, "a table of shape (rows, columns), neither of them 0", remedy)
     return table
+
+
+def _variance(name: str, table: Floats, centre: Floats) -> float:
+    """The mean variance of the columns around the centre of X, if it is not too large."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        variance = float(np.square(table - centre).mean())
+    if not variance <= LARGEST_VARIANCE:
+        raise InvalidInput(f"{name} must have variances of at most {LARGEST_VARIANCE:g}, got {variance:g}; rescale its columns")
+    return variance
 
 
 def _labels(name: str, value: ArrayLike, table: str, rows: int) -> NDArray[Any]:

@@ -17,6 +17,7 @@ from mixbin.data.blocks import FoldSums
 from mixbin.data.rows import RowStore
 from mixbin.data.training_and_validation import validation
 from mixbin.problems.distillation.cross_validation import cross_validated, drawn_folds
+from mixbin.problems.distillation.ridge_checks import check_squares
 
 
 class Upper(NamedTuple):
@@ -46,6 +47,8 @@ def upper_level(
         n = rows.n_rows
     else:
         mean, R, n, sums = validation(X_val, y_val, rows, partial(drawn_folds, seed=seed) if alpha is None else None)
+        # Before the cross-validation, which needs finite sums.
+        check_squares("X_val and y_val", np.square(np.vstack([mean, R])))
     if alpha is None:
         assert sums is not None
         alpha = cross_validated(sums, scales) / n

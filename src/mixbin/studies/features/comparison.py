@@ -76,16 +76,24 @@ def counts_on_path(keep: int, features: int, rows: int) -> list[int]:
     return sorted({keep, *np.rint(np.geomspace(1, most, POINTS)).astype(int).tolist()})
 
 
-def held_out(X: Floats, y: Floats, settings: dict[str, Any], counts: Sequence[int]) -> Errors:
-    """The errors on held-out folds. Everything is chosen by the other folds alone, the ridge weight included."""
+Folded = Callable[[NDArray[np.intp], NDArray[np.intp]], tuple[Floats, Floats]]
+"""The features of the rows to train on, and of those held out, in numbers."""
+
+
+def held_out(features: Folded, y: Floats, settings: dict[str, Any], counts: Sequence[int]) -> Errors:
+    """The errors on held-out folds. Everything is chosen by the other folds alone, the ridge weight included.
+
+    ``features`` must not let the held-out rows have a part in the encoding either.
+    """
     logistic, seed = settings["loss"] == "logistic", settings["random_state"]
     folds = (StratifiedKFold if logistic else KFold)(FOLDS, shuffle=True, random_state=seed)
     parts = []
-    for train, held in folds.split(X, y):
+    for train, held in folds.split(np.zeros((len(y), 1)), y):
+        X, X_held = features(train, held)
         began = time.perf_counter()
-        selector = FeatureSelector(**settings).fit(X[train], y[train])
+        selector = FeatureSelector(**settings).fit(X, y[train])
         chosen = time.perf_counter() - began
-        parts.append(errors_on((X[train], y[train]), (X[held], y[held]), selector, counts, seed))
+        parts.append(errors_on((X, y[train]), (X_held, y[held]), selector, counts, seed))
         parts[-1].seconds[BEST] += chosen
     losses = {name: np.concatenate([part.losses[name] for part in parts], axis=2) for name in NAMES}
     seconds = {name: sum(part.seconds[name] for part in parts) for name in NAMES}
@@ -100,6 +108,8 @@ def errors_on(
     table, means, scales = standardised(X)
     trial = _Trial(table, y, (X_held - means) / scales, y_held, selector)
     rng, p = np.random.default_rng(seed), table.shape[1]
+    # In a fold, text may become fewer columns than in the whole table.
+    counts = [min(count, p) for count in counts]
     losses: Losses = {}
     seconds: dict[str, float] = {}
 

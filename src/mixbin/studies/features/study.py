@@ -80,7 +80,8 @@ class Features(FitStudy[FeaturesOptions]):
         self.reader = options.reader(options.target, logistic, "" if logistic else "--loss logistic, if they are two")
         whole = self.reader.train(options.train)
         self.reader.learn([whole])
-        self.table, self.target, self.rows, self.read_parts = whole.table, self.reader.target, whole.rows, [whole]
+        self.whole, self.table, self.target, self.rows = whole, whole.table, self.reader.target, whole.rows
+        self.read_parts = [whole]
         self.features = self.reader.names
         if options.keep > len(self.features):
             raise InvalidInput(
@@ -117,6 +118,12 @@ class Features(FitStudy[FeaturesOptions]):
                 )
         return X, y
 
+    def _folded(self, train: NDArray[np.intp], held: NDArray[np.intp]) -> Part:
+        """The features of a fold's rows; text and gaps are encoded by what the training rows alone tell."""
+        if self.reader.is_plain:
+            return self.train[0][train], self.train[0][held]
+        return self.reader.held_apart(self.whole, train, held)
+
     def _targets(self, part: reader.Part) -> Floats:
         if self.classes is None:
             return np.asarray(part.y, dtype=np.float64)
@@ -147,7 +154,7 @@ class Features(FitStudy[FeaturesOptions]):
         X, y = self.train
         self.counts = counts_on_path(options.keep, X.shape[1], len(y))
         self.at = self.counts.index(options.keep)
-        self.folds = held_out(X, y, settings, self.counts)
+        self.folds = held_out(self._folded, y, settings, self.counts)
         tested = None
         if self.test is not None:
             tested = errors_on(self.train, self.test, self.selector, [options.keep], options.seed)

@@ -96,12 +96,13 @@ class Groups(Study[GroupsOptions]):
             return self._synthetic().to_tasks()
         # Not ``is_dir``, which raises an error for names that the system refuses; whoever reads the file says so.
         if os.path.isdir(options.data):
-            data = task_files.read_folder(options.data, options.reader(options.target or "-1"))
+            reader = options.reader(options.target or "-1")
+            data = task_files.read_folder(options.data, reader, options.validation_fraction, options.seed)
         else:
             data = task_files.read_archive(options.data)
         if data.validation is None:
             return data.with_validation(options.validation_fraction, options.seed)
-        if options.validation_fraction is not None:
+        if options.validation_fraction is not None and data.split_off is None:
             raise InvalidInput(f"--validation-fraction has no use where {options.data} has validation rows; leave it out")
         return data
 
