@@ -48,7 +48,7 @@ def blog():
 
 def blog_fixed() -> mb.RidgeDistillation:
     data = blog()
-    return mb.RidgeDistillation(data.X, data.y, data.X_val, data.y_val, budget=0.1, alpha=ALPHA, compact=False)
+    return mb.RidgeDistillation(data.X, data.y, data.X_val, data.y_val, budget=0.1, alpha=ALPHA)
 
 
 def blog_eighth() -> mb.RidgeDistillation:

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import mixbin as mb
-from mixbin.data import usual_values
+from mixbin.cli import app
+from mixbin.data import training_and_validation, usual_values
 from mixbin.data.rows import DenseRows
 from mixbin.data.usual_values import UsualValueRows, with_usual_values
 from mixbin.problems.distillation import scan
@@ -71,9 +73,25 @@ def test_when_it_is_used(used, monkeypatch):
 def problem(used):
     X, y = table()
     X_val, y_val = table(100, seed=5)
-    made = mb.RidgeDistillation(X, y, X_val, y_val, budget=60, alpha=0.01)
+    made = mb.RidgeDistillation(X, y, X_val, y_val, budget=60, alpha=0.01, compact=True)
     assert isinstance(made.rows, UsualValueRows)
     return made
+
+
+def test_the_estimator_and_the_command_ask_for_it_the_problem_itself_does_not(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(training_and_validation, "with_usual_values", lambda rows: asked.append(rows) or rows)
+    X, y = table()
+    mb.RidgeDistillation(X, y, X, y, budget=60)
+    assert not asked
+    mb.DistillationRegressor(budget=60, random_state=0).fit(X, y[:, 0])
+    assert asked
+    asked.clear()
+    names = ",".join(f"x{j}" for j in range(X.shape[1]))
+    np.savetxt(tmp_path / "t.csv", np.column_stack([X, y[:, 0]]), delimiter=",", header=f"{names},y", comments="")
+    typed = ["distill", str(tmp_path / "t.csv"), "--target", "y", "--budget", "60"]
+    assert CliRunner().invoke(app, [*typed, "--out", str(tmp_path / "run")], prog_name="mixbin").exit_code == 0
+    assert asked
 
 
 def test_every_promise_of_a_problem(problem):

@@ -44,7 +44,7 @@ def checked(X: Any, y: Any, X_val: Any, y_val: Any) -> tuple[Any, Any, Any, Any]
     return X, y, X_val, y_val
 
 
-def candidates(X: Any, y: Any, chunks: Sequence[int] | None, compact: bool = True) -> RowStore:
+def candidates(X: Any, y: Any, chunks: Sequence[int] | None, compact: bool) -> RowStore:
     """The rows to choose from; ``compact`` allows to store columns by the entries that differ from their usual value."""
     if is_dask(X):
         if chunks is not None:

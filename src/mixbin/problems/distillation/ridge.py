@@ -93,10 +93,9 @@ class RidgeDistillation:
     Parameters
     ----------
     X : array, sparse matrix, Dask array or Dask dataframe of shape (m, d)
-        The candidate rows. Dense ones are copied once, in their precision (float32 or float64), and in large tables columns that
-        mostly repeat one value are stored by their other entries, too; sparse ones stay sparse. Rows of a Dask collection, such
-        as X of a ``ParquetFolder``, stay with the workers in blocks: in memory if they fit, else they are read again in every
-        pass.
+        The candidate rows. Dense ones are copied once, in their precision (float32 or float64); sparse ones stay sparse. Rows of
+        a Dask collection, such as X of a ``ParquetFolder``, stay with the workers in blocks: in memory if they fit, else they are
+        read again in every pass.
     y : array of shape (m,) or (m, e)
         One target or several. If X is a Dask collection, y must be a Dask collection with the same blocks.
     X_val : array, sparse matrix, Dask array or Dask dataframe of shape (n, d), optional
@@ -123,9 +122,10 @@ class RidgeDistillation:
     chunks : sequence of int, optional
         Work on blocks with these numbers of rows, as on a Dask array with these chunks, and to the same bits. For arrays only.
         A block is computed on one BLAS thread.
-    compact : bool, default True
-        Whether a large table may store columns that mostly repeat one value by their other entries. Sums then round differently.
-        False gives the bits of the results in docs/results.
+    compact : bool, default False
+        Whether a large table may store columns that mostly repeat one value by their other entries, too. On BlogFeedback this
+        halves the time of a run (benchmarks/blog.py). Sums then round differently; False gives the bits of the results in
+        docs/results. ``DistillationRegressor`` and ``mixbin distill`` set it.
 
     Attributes
     ----------
@@ -181,7 +181,7 @@ class RidgeDistillation:
         standardize: bool = False,
         cv_seed: int = 0,
         chunks: Sequence[int] | None = None,
-        compact: bool = True,
+        compact: bool = False,
     ) -> None:
         X, y, X_val, y_val = checked(X, y, X_val, y_val)
         fixed_or_range = checked_alpha(alpha)
@@ -191,8 +191,8 @@ class RidgeDistillation:
         self.n_features, self._one_target = int(X.shape[1]), y.ndim == 1
         self.outer_coef = prior = checked_outer_coef(outer_coef, outer, (*y.shape[1:], self.n_features))
         seed = check.whole("cv_seed", cv_seed, low=0, remedy="it shuffles the folds of the cross-validation; pass 0")
-        self._compact = check.flag("compact", compact)
-        self._rows = candidates(X, y, chunks, self._compact)
+        self.compact = check.flag("compact", compact)
+        self._rows = candidates(X, y, chunks, self.compact)
         m = self._rows.n_rows
         self.theta_set = Budget(m, resolve_budget("budget", budget, m))
         check_squares("X and y", self._rows.variances)
@@ -385,8 +385,8 @@ class RidgeDistillation:
         settings = f"RidgeDistillation 1 {self.theta_set!r} {self.alpha!r} {self._one_target} {self._rows.digest()}"
         if self.standardize:
             settings += " standardised"
-        if not self._compact:
-            settings += " plain"
+        if self.compact:
+            settings += " compact"
         return digest(self._val_mean, self._R, settings=settings)
 
     def _default_range(self) -> tuple[float, float]:

@@ -126,4 +126,11 @@ def in_standard_units(problem: RidgeDistillation) -> RidgeDistillation:
         return problem
     zhat = rows.take(np.arange(rows.n_rows), np.zeros(len(rows.centre)))
     X = np.rint(zhat[:, :d] / problem.scales * GRID) / GRID
-    return RidgeDistillation(X, zhat[:, d:], budget=problem.theta_set.k, alpha=problem.alpha, outer_alpha=problem.outer_alpha)
+    return RidgeDistillation(
+        X,
+        zhat[:, d:],
+        budget=problem.theta_set.k,
+        alpha=problem.alpha,
+        outer_alpha=problem.outer_alpha,
+        compact=problem.compact,
+    )
