@@ -168,11 +168,12 @@ def implicit_block(
                 working_here[g] = s[g] > AT_ZERO * scale or s[0] == 0.0
             gradient_work[k] = hypergradient_work(n, n_features, n_groups)
             if gradient and n_features:
-                slope_w, grad_w = np.empty(n_features), np.zeros((n_groups, n_features))
+                # A relaxed theta adds to ``grad`` itself: by way of an array of its own each product would be rounded once more.
+                slope_w, grad_w = np.empty(n_features), np.zeros((n_groups, n_features)) if one_hot else grad
                 for j in range(n_features):
                     slope_w[j] = z[features[j]]
                 grad_lam += hypergradient(Xw, theta_w, theta2, lam, scale, at, slope_w, grad_w)
-                for j in range(n_features):
+                for j in range(n_features if one_hot else 0):
                     for g in range(n_groups):
-                        grad[groups[features[j]] if one_hot else g, features[j]] += grad_w[g, j]
+                        grad[groups[features[j]], features[j]] += grad_w[g, j]
     return grad_lam
