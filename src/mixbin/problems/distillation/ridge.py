@@ -15,11 +15,10 @@ from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg.lapack import dpotrs
 
 from mixbin import _validate as check
 from mixbin._digest import digest
@@ -30,6 +29,7 @@ from mixbin.data.training_and_validation import candidates, checked
 from mixbin.data.usual_values import UsualValueRows
 from mixbin.errors import DivergedError, InvalidInput
 from mixbin.problem import Evaluation, Improved, Indices, PointValues, Warm
+from mixbin.problems.distillation.closed_form import Fit, Weighted, closed_form, solved
 from mixbin.problems.distillation.cross_validation import cross_validated, drawn_folds
 from mixbin.problems.distillation.exchanges import ExchangeSearch
 from mixbin.problems.distillation.expansion import Expansion
@@ -53,31 +53,10 @@ BEYOND_OUTER, SAFE_ALPHA = 1e-3, 1e-10
 not so far below the variances that rounding could make the ridge system singular."""
 LARGEST_WEIGHT = 1e100
 """Larger weights are refused because their sums could overflow; the weights of a budget are at most 1."""
-LARGEST_PENALTY = 1e307
-"""Larger penalties of a coefficient are cut off here, so that the sums with variances do not overflow."""
 FIT_ROUNDING = 1e-10
 """The lower bound is lowered by this share of the norm of the targets, so that rounding cannot make it too high."""
 PENALISED_ROUNDING = 1e-13
 """The same with a penalty in the upper level, whose rows make R well conditioned and triangular."""
-
-
-class _Weighted(NamedTuple):
-    """What the closed form needs to know about the weighted rows."""
-
-    total: float  # sum v
-    rows: int  # rows with v > 0
-    mean: Floats  # (d + e,)
-    S: Floats  # (d + e, d + e): 1/m sum v zhat zhat'
-
-
-class _Fit(NamedTuple):
-    """The lower level's solution for one (v, alpha)."""
-
-    K: Floats  # (e, d + e): [-W, I]
-    mean: Floats  # (d + e,): the weighted mean of the rows, relative to the problem's centre
-    total: float  # sum v
-    rows: int  # rows with v > 0
-    factor: tuple[NDArray[np.floating], bool]  # the Cholesky factor of M, and whether it is the lower one
 
 
 class RidgeDistillation:
@@ -203,9 +182,8 @@ class RidgeDistillation:
             check_squares("X_val and y_val", np.square(np.vstack([self._val_mean, self._R])))
         # Moves are evaluated at the point that was evaluated last, and often only lam changes: so the last moments and the last
         # fit are kept. A hash of the weights recognises them, because a copy would add much to the memory of a large problem.
-        self._moments: tuple[str, _Weighted] | None = None
-        self._last: tuple[float, _Fit] | None = None
-        self._no_model = np.eye(self._R.shape[1])[self.n_features :]  # K if W = 0
+        self._moments: tuple[str, Weighted] | None = None
+        self._last: tuple[float, Fit] | None = None
         self.default_alpha = fixed_or_range is None
         self._set_alpha(self._default_range() if fixed_or_range is None else fixed_or_range)
 
@@ -280,7 +258,7 @@ class RidgeDistillation:
 
     def fitted_to(self, alpha: float, total: float, mean: Floats, S: Floats) -> tuple[Floats, Floats]:
         """The same for ``total`` rows of weight 1, of which only the moments are at hand, as ``rows.moments`` returns them."""
-        fit = self._closed_form(alpha, total, int(total), mean, S)
+        fit = closed_form(alpha, Weighted(total, int(total), mean, S), self.scales)
         return fit.K, fit.mean
 
     def with_budget(self, budget: int | float) -> Self:
@@ -359,7 +337,7 @@ class RidgeDistillation:
         value, missed, missed_mean = self.judged(fit.K, fit.mean)
         # P = N^-1 is block diagonal in these coordinates: M^-1, and m / sum v for the intercept.
         P = np.zeros((d + 1, d + 1))
-        P[:d, :d] = _solved(fit.factor, np.eye(d))
+        P[:d, :d] = solved(fit.factor, np.eye(d))
         P[d, d] = self._rows.n_rows / fit.total
         shift = self._val_mean[:d] - fit.mean[:d]
         root = np.vstack([np.hstack([self._R[:, :d], np.zeros((len(self._R), 1))]), np.append(shift, 1.0)])
@@ -403,13 +381,13 @@ class RidgeDistillation:
             low, high = least * self.theta_set.k / self._rows.n_rows, max(high, self.outer_alpha / BEYOND_OUTER)
         return low, high
 
-    def _trained(self, theta: ArrayLike, lam: ArrayLike) -> _Fit:
+    def _trained(self, theta: ArrayLike, lam: ArrayLike) -> Fit:
         fit = self._fit(theta, lam)
         if fit is None:
             raise InvalidInput("theta must select at least one row, got an empty selection; use top-k rounding")
         return fit
 
-    def _fit(self, theta: ArrayLike, lam: ArrayLike) -> _Fit | None:
+    def _fit(self, theta: ArrayLike, lam: ArrayLike) -> Fit | None:
         """The closed form of the lower level; None when no row has weight."""
         v = check.array("theta", theta, shape=self.theta_set.shape)
         if v.min() < 0:
@@ -422,28 +400,11 @@ class RidgeDistillation:
         name = digest(v)
         if self._moments is None or self._moments[0] != name:
             total = float(v.sum())
-            self._moments = (name, _Weighted(total, int(np.count_nonzero(v)), *self._rows.moments(v, total)))
+            self._moments = (name, Weighted(total, int(np.count_nonzero(v)), *self._rows.moments(v, total)))
             self._last = None
         if self._last is None or self._last[0] != alpha:
-            self._last = (alpha, self._closed_form(alpha, *self._moments[1]))
+            self._last = (alpha, closed_form(alpha, self._moments[1], self.scales))
         return self._last[1]
-
-    def _closed_form(self, alpha: float, total: float, rows: int, mean: Floats, S: Floats) -> _Fit:
-        d = self.n_features
-        M = S[:d, :d].copy()
-        with np.errstate(over="ignore"):  # a penalty beyond the largest number would make coefficients of 0, too
-            M.reshape(-1)[:: d + 1] += np.minimum(alpha * self.scales**2, LARGEST_PENALTY)
-        try:
-            # NumPy's Cholesky, not SciPy's: each library has its own BLAS threads, which keep spinning and slow down the other's
-            # products.
-            factor = (np.linalg.cholesky(M).T, False)
-        except np.linalg.LinAlgError:
-            raise _singular(alpha) from None
-        K = self._no_model.copy()
-        K[:, :d] = -_solved(factor, S[:d, d:]).T
-        if not np.isfinite(K).all():
-            raise _singular(alpha)
-        return _Fit(K, mean, total, rows, factor)
 
     def gradient_terms(self, theta: ArrayLike, lam: ArrayLike = ()) -> tuple[Floats, Floats]:
         """The two terms of dJ/dv = first / m + second: through the covariances, and through the means.
@@ -457,27 +418,18 @@ class RidgeDistillation:
         missed_rows, a_rows = out[: len(fit.K)], out[len(fit.K) :]
         return np.einsum("ij,ij->j", missed_rows, a_rows), -missed_mean @ missed_rows / fit.total
 
-    def _adjoint(self, fit: _Fit, missed: Floats, missed_mean: Floats) -> Floats:
+    def _adjoint(self, fit: Fit, missed: Floats, missed_mean: Floats) -> Floats:
         """The adjoint A of docs/maths.md, "Gradient of the validation loss", with a column of zeros for each target."""
         d, A = self.n_features, np.zeros(fit.K.shape)
         gamma = -missed.T @ self._R[:, :d] - missed_mean[:, None] * (self._val_mean[:d] - fit.mean[:d])
-        A[:, :d] = _solved(fit.factor, gamma.T).T
+        A[:, :d] = solved(fit.factor, gamma.T).T
         if not np.isfinite(A).all():
             raise DivergedError("the gradient overflows, because the ridge system is nearly singular; raise alpha or rescale X")
         return A
 
-    def _gradients(self, fit: _Fit, missed: Floats, missed_mean: Floats) -> tuple[Floats, Floats]:
+    def _gradients(self, fit: Fit, missed: Floats, missed_mean: Floats) -> tuple[Floats, Floats]:
         """dJ/dv for all rows at once, and dJ/dalpha = -<A, W D^2>, D the units of the columns."""
         A, d = self._adjoint(fit, missed, missed_mean), self.n_features
         grad_theta = self._rows.gradient(fit.K, A, missed_mean / fit.total, fit.mean)
         grad_lam = np.asarray(np.vdot(A[:, :d] * self.scales**2, fit.K[:, :d])) if self.lam_set.size else np.empty(0)
         return grad_theta, grad_lam
-
-
-def _solved(factor: tuple[NDArray[np.floating], bool], rhs: Floats) -> Floats:
-    """The solution of a system by its Cholesky factor, as scipy.linalg.cho_solve computes it, without that function's checks."""
-    return np.asarray(dpotrs(factor[0], rhs, lower=factor[1])[0])
-
-
-def _singular(alpha: float) -> DivergedError:
-    return DivergedError(f"the ridge system is singular at alpha = {alpha:g}; raise alpha or rescale the columns of X")
