@@ -94,26 +94,6 @@ def test_extras_that_examples_need_are_known():
     assert set(NEEDS) <= set(modules_with_examples())
 
 
-@pytest.mark.slow
-def test_the_readme_tells_the_truth(capsys):
-    """Its first Python example runs as it stands, and its second on data of that shape."""
-    readme = (Path(__file__).resolve().parent.parent / "README.md").read_text()
-    first, second = re.findall(r"```python\n(.*?)```", readme, flags=re.S)
-    names: dict = {}
-    exec(first, names)
-    assert "BINARY" in capsys.readouterr().out
-    assert names["result"].theta.sum() == 5
-    rng = np.random.default_rng(0)
-    names |= {
-        "X": rng.normal(size=(60, 3)),
-        "y": rng.normal(size=60),
-        "X_val": rng.normal(size=(20, 3)),
-        "y_val": rng.normal(size=20),
-    }
-    exec(second, names)
-    assert names["result"].theta.sum() == 6
-
-
 def test_help_has_short_signatures():
     """No argument is described by more than a line; NumPy's own alias for arrays takes 300 letters."""
     for name in mb.__all__:

@@ -363,7 +363,7 @@ BAD = {
     ),
     "w0": (lambda: mb.bilevel(ridge_outer, ridge_inner, [], **RIDGE), "w0 must be an array or a pytree"),
     "nan": (lambda: mb.bilevel(ridge_outer, ridge_inner, np.array([np.nan]), **RIDGE), "w0 must be finite"),
-    "iterator": (lambda: mb.bilevel(ridge_outer, ridge_inner, (w for w in W0), **RIDGE), "w0 must be an array or a pytree"),
+    "iterator": (lambda: mb.bilevel(ridge_outer, ridge_inner, (w for w in W0), **RIDGE), "w0 must be an array"),
     "keys": (lambda: mb.bilevel(ridge_outer, ridge_inner, {1: W0, "a": W0}, **RIDGE), "w0 must be an array or a pytree"),
     "masked": (
         lambda: mb.bilevel(ridge_outer, ridge_inner, [np.ma.masked_array(np.zeros(3), [1, 0, 0])], **RIDGE),

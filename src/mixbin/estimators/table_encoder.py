@@ -172,6 +172,8 @@ def _of_pandas(X: Any) -> "pa.Table":
 
 
 def _is_infinite(values: "pa.ChunkedArray") -> bool:
-    from pyarrow import compute, types
+    from pyarrow import compute, float32, types
 
+    if types.is_float16(values.type):  # pyarrow before 21 cannot ask half floats
+        values = values.cast(float32())
     return bool(types.is_floating(values.type) and compute.any(compute.is_inf(values)).as_py())

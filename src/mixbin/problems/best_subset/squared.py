@@ -60,6 +60,8 @@ class SquaredLoss:
     def _ridge(self, X: Floats) -> tuple[Floats, Floats]:
         """The coefficients of all targets on these columns, and the residuals."""
         n, s = X.shape
+        if s == 0:  # SciPy before 1.16 cannot solve an empty system
+            return np.zeros((0, self.Y.shape[1])), self.Y.copy()
         if s <= n:
             A = X.T @ X
             A[np.diag_indices(s)] += self.gamma
