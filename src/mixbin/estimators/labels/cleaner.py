@@ -32,7 +32,7 @@ from mixbin.estimators.labels.guard import (
 from mixbin.estimators.labels.learners import ALWAYS, Classifier, Learner, Regression, out_of_fold
 from mixbin.estimators.labels.margins import held_back, margins, suspects
 from mixbin.estimators.labels.passes import Passes, PassEvent
-from mixbin.estimators.labels.regression import probabilities, train
+from mixbin.estimators.labels.regression import probabilities
 from mixbin.estimators.labels.representations import Standardised, standardise
 from mixbin.estimators.labels.rounds import reweighted
 from mixbin.problems.distillation.multinomial import Codes
@@ -343,7 +343,7 @@ class LabelCleaner(KeepsRows, ClassifierMixin, BaseEstimator):  # type: ignore[m
             raise InvalidInput("estimator must stay the same during fit, got another one; pass a fixed one")
         self.representation_ = "linear" if isinstance(chosen.representation, Standardised) else "lifted"
         self._columns = chosen.representation
-        self._coef = train(learner.Z[used], data.y[used], data.weights[used], chosen.alpha, len(self.classes_))
+        self._coef = learner.fitted(used, data.weights)
 
 
 class _Data:
