@@ -332,8 +332,12 @@ class LabelCleaner(KeepsRows, ClassifierMixin, BaseEstimator):  # type: ignore[m
                 kept = np.ones((self.cv, len(data.y)), dtype=bool)
                 kept[:, : data.n] = self.support_
             else:
-                kept = kept_without(_fresh(learner), data.y, folds, data.weights, n_classes, self.max_class_loss, self.n_jobs)
-            found.append(changes(_fresh(judge), data.y, folds, data.weights, kept, n_classes, self.n_jobs, passes.note))
+                kept = kept_without(
+                    _fresh(learner, loose=True), data.y, folds, data.weights, n_classes, self.max_class_loss, self.n_jobs
+                )
+            found.append(
+                changes(_fresh(judge, loose=False), data.y, folds, data.weights, kept, n_classes, self.n_jobs, passes.note)
+            )
             if passes.over or found[-1] is None:
                 break
         errors = READY_ERRORS if ready else FOUND_AGAIN_ERRORS
@@ -375,6 +379,6 @@ class _Data:
         return folds
 
 
-def _fresh(learner: Learner) -> Learner:
+def _fresh(learner: Learner, loose: bool) -> Learner:
     """The learner for other folds: without solutions, which remember the labels of their own."""
-    return learner.for_other_folds() if isinstance(learner, Regression) else learner
+    return learner.for_other_folds(loose) if isinstance(learner, Regression) else learner

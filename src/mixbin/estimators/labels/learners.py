@@ -34,11 +34,11 @@ class Regression:
     """Our multinomial regression on the columns Z of all rows with penalty alpha.
 
     Each fold starts from its own last solution, never from a model that was trained on the rows left out: training ends early
-    enough that such a start would still remember their labels.
+    enough that such a start would still remember their labels. ``loose`` ends it earlier still.
     """
 
-    def __init__(self, Z: Floats | Singles, y: Codes, n_classes: int, alpha: float) -> None:
-        self.Z, self.y, self.n_classes, self.alpha = Z.astype(np.float32, copy=False), y, n_classes, alpha
+    def __init__(self, Z: Floats | Singles, y: Codes, n_classes: int, alpha: float, loose: bool = False) -> None:
+        self.Z, self.y, self.n_classes, self.alpha, self.loose = Z.astype(np.float32, copy=False), y, n_classes, alpha, loose
         self.squares = mean_squares(self.Z)
         self._starts: dict[int, Floats] = {}
 
@@ -57,11 +57,11 @@ class Regression:
         """The coefficients of a model trained on these rows with weights v."""
         rows = np.flatnonzero(trained)
         Z = np.take(self.Z, rows, axis=0)
-        return train(Z, self.y[rows], v[rows], self.alpha, self.n_classes, start, self.squares)
+        return train(Z, self.y[rows], v[rows], self.alpha, self.n_classes, start, self.squares, self.loose)
 
-    def for_other_folds(self) -> "Regression":
+    def for_other_folds(self, loose: bool) -> "Regression":
         """The same without the solutions so far, which remember the labels of their own folds."""
-        return Regression(self.Z, self.y, self.n_classes, self.alpha)
+        return Regression(self.Z, self.y, self.n_classes, self.alpha, loose)
 
 
 class Classifier:
