@@ -4,7 +4,8 @@
     python benchmarks/labels.py --ours               # the cells of LabelCleaner again, beside those of the others in the file
     python benchmarks/labels.py --imbalance          # make_classification with 13 and 3 % of one class
     python benchmarks/labels.py --speed              # against LogisticRegressionCV, and growth with the rows
-    python benchmarks/labels.py --tune               # LabelCleaner with other constants, on the tables that they were chosen on
+
+benchmarks/label_tuning.py shows, on other tables and seeds, how the constants of LabelCleaner were chosen.
 
 Labels of at most 1,000 training rows of each table are changed in four ways: uniformly (20 and 40 %), by class (rates from 5 to
 35 %, always to the next class) and by features (the rate rises from 0 to 40 % along a random direction; the new class follows
@@ -21,7 +22,6 @@ import itertools
 import json
 import time
 import warnings
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -35,18 +35,11 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import mixbin as mb
-from mixbin.estimators.labels import choice, guard, rounds
 
 REPORTED = ("digits", "breast_cancer", "wine", "spambase", "magic", "penbased", "segment", "satimage", "twonorm")
 APART = "letter"
-TUNED = (
-    *("texture", "optdigits", "vowel", "vehicle", "phoneme", "ring", "german", "ionosphere", "mammographic", "four", "uneven"),
-    *("banana", "marketing", "contraceptive", "titanic", "chess", "mushroom", "splice", "australian", "pima", "led7digit"),
-)
-MANY_CLASSES = ("vowel", "led7digit")
-"""The tables of TUNED on which LAST_SHARE is also tried with a forest, which is advised where there are many classes."""
 NOISE = (("uniform", 0.2), ("uniform", 0.4), ("class", 0.2), ("feature", 0.2))
-SEEDS, TUNING_SEEDS = (0, 1, 2), (100, 101)
+SEEDS = (0, 1, 2)
 ROWS, TEST_ROWS, BAGS, NEIGHBOURS, FOLDS = 1_000, 1_500, 60, 10, 5
 ALPHA = 0.03
 """The penalty of logistic regressions per row, as in LabelCleaner: scikit-learn's C is 1 / (ALPHA rows)."""
@@ -169,9 +162,11 @@ def ours(data, wrong, seed, pred_probs=None, **settings):
     seconds = time.process_time() - began
     verdict = cleaner.guard_
     accepted = verdict is not None and verdict.accepted
-    gain, error = (0.0, 0.0) if verdict is None or not verdict.above_chance else (verdict.gain, verdict.standard_error)
+    found = {"gain": 0.0, "error": 0.0, "plain": 0.0}
+    if verdict is not None and verdict.above_chance:
+        found = {"gain": verdict.gain, "error": verdict.standard_error, "plain": verdict.plain_gain}
     out = measured(cleaner.suspect_, cleaner.label_quality_, wrong, data)
-    return out | {"gain": gain, "error": error, "accepted": accepted, "seconds": seconds, "tests": len(y_test)}
+    return out | found | {"accepted": accepted, "seconds": seconds, "tests": len(y_test)}
 
 
 def with_cleanlab(model_of):
@@ -225,85 +220,6 @@ def cell(name, kind, rate, seed, alone=False):
     for method, find in finders().items():
         out[method] = measured(*find(X, y, seed), wrong, data)
     return out
-
-
-@contextmanager
-def changed(module, constant, value):
-    """LabelCleaner with another constant."""
-    kept = getattr(module, constant)
-    setattr(module, constant, value)
-    try:
-        yield
-    finally:
-        setattr(module, constant, kept)
-
-
-CHOICES = {
-    f"{constant} = {value}": (module, constant, value)
-    for module, constant, values in (
-        (rounds, "LAST_SHARE", (0.5, 1.0)),
-        (rounds, "ROUNDS", (5,)),
-        (choice, "LINEAR_ALPHAS", ((0.1, 0.03, 0.01),)),
-        (choice, "LIFTED_ALPHAS", ((3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5),)),
-        (choice, "GAMMAS", ((0.1, 0.3, 1.0, 3.0),)),
-    )
-    for value in values
-}
-"""Other constants than those that LabelCleaner has, one at a time."""
-ERRORS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0)
-"""How many standard errors the guard could ask for."""
-
-
-def tuning_cell(name, kind, rate, seed, _):
-    """LabelCleaner as it is and, for the first seed, on ready probabilities of a forest and with other constants."""
-    X, y, wrong, X_test, y_test = draw(name, kind, rate, seed)
-    data = X, y, X_test, y_test
-    out = {"as it is": ours(data, wrong, seed), "all rows": {"accuracy": accuracy(np.ones(len(y), dtype=bool), *data)}}
-    if seed != TUNING_SEEDS[0]:
-        return out
-    forest = RandomForestClassifier(100, random_state=seed)
-    out["ready probabilities"] = ours(data, wrong, seed, out_of_fold(forest, X, y, seed))
-    for title, what in CHOICES.items():
-        with changed(*what):
-            out[title] = ours(data, wrong, seed)
-    if name in MANY_CLASSES:
-        out["forest"] = ours(data, wrong, seed, estimator=forest, guard=False)
-        for title, what in CHOICES.items():
-            if what[1] == "LAST_SHARE":
-                with changed(*what):
-                    out[f"forest, {title}"] = ours(data, wrong, seed, estimator=forest, guard=False)
-    return out
-
-
-def tuning_summary(cells):
-    """What each number of standard errors would give, and what each other constant would change."""
-    for method, asked in (("as it is", guard.FOUND_AGAIN_ERRORS), ("ready probabilities", guard.READY_ERRORS)):
-        some = [c for c in cells.values() if method in c]
-        print(f"\nguard, {method}: {len(some)} cells; it asks for {asked:g} standard errors")
-        print("errors  dropped  points  worse   worst  |  tables with 1,000 test rows (worse: by more than half a point)")
-        gain, error, tests = (np.array([c[method][q] for c in some]) for q in ("gain", "error", "tests"))
-        points = np.array([c[method]["accuracy"] - c["all rows"]["accuracy"] for c in some])
-        large = tests >= 1000
-        for errors in (-np.inf, *ERRORS):
-            accepted = np.ones(len(gain), dtype=bool) if np.isinf(errors) else gain > errors * error
-            got = np.where(accepted, points, 0.0)
-            asked = "none" if np.isinf(errors) else f"{errors:.2f}"
-            parts = [f"{it.mean():+6.2f}  {np.mean(it < -0.5):5.1%}  {it.min():+6.2f}" for it in (got, got[large])]
-            print(f"{asked:6s}  {accepted.mean():7.1%}  {parts[0]}  |  {parts[1]}")
-    print("\nother constants: less those that LabelCleaner has, with standard errors; processor time relative to theirs")
-    for base in ("as it is", "forest"):
-        for title in CHOICES:
-            other = title if base == "as it is" else f"{base}, {title}"
-            pairs = [(c[other], c[base]) for c in cells.values() if other in c]
-            if pairs:
-                text = f"{other:62s}"
-                for quality, digits in (("f1", 4), ("ap", 4), ("accuracy", 2)):
-                    less = np.array([a[quality] - b[quality] for a, b in pairs])
-                    text += f"  {quality} {np.nanmean(less):+.{digits}f} ({np.nanstd(less) / np.sqrt(len(less)):.{digits}f})"
-                seconds = [sum(it[i]["seconds"] for it in pairs) for i in (0, 1)]
-                print(text + f"  time {seconds[0] / seconds[1]:.2f}")
-        f1, ap = (np.mean([c[base][q] for c in cells.values() if base in c]) for q in ("f1", "ap"))
-        print(f"{base}: F1 {f1:.4f}, average precision {ap:.4f}")
 
 
 def run(file, names, seeds, measure, again=False):
@@ -414,14 +330,12 @@ def main():
     parser.add_argument("--tables", nargs="+", default=[*REPORTED, APART])
     parser.add_argument("--seeds", type=int, nargs="+")
     parser.add_argument("--file", type=Path, default=FILE)
-    for other in ("--tune", "--ours", "--imbalance", "--speed"):
+    for other in ("--ours", "--imbalance", "--speed"):
         parser.add_argument(other, action="store_true")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     if args.imbalance or args.speed:
         (imbalance if args.imbalance else speed)()
-    elif args.tune:
-        tuning_summary(run(args.file.with_name("labels-tuning.json"), TUNED, args.seeds or TUNING_SEEDS, tuning_cell))
     else:
         summary(run(args.file, args.tables, args.seeds or SEEDS, cell, args.ours))
 

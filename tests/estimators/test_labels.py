@@ -21,7 +21,7 @@ import mixbin as mb
 from mixbin.errors import InvalidInput
 from mixbin.estimators.labels import margins, representations
 from mixbin.estimators.labels.choice import _sample
-from mixbin.estimators.labels.guard import FOUND_AGAIN_ERRORS, READY_ERRORS, compare, kept_without
+from mixbin.estimators.labels.guard import FOUND_AGAIN_ERRORS, READY_ERRORS, changes, decide, kept_without
 from mixbin.estimators.labels.learners import ALWAYS, Regression, out_of_fold
 from mixbin.estimators.labels.regression import probabilities, train
 
@@ -74,7 +74,7 @@ def test_guard_decides_what_is_dropped(fitted):
     X, labels, _, cleaner = fitted
     verdict = cleaner.guard_
     assert verdict.above_chance
-    assert verdict.accepted == (verdict.gain > FOUND_AGAIN_ERRORS * verdict.standard_error)
+    assert verdict.accepted == (verdict.gain > FOUND_AGAIN_ERRORS * verdict.standard_error and verdict.plain_gain >= 0)
     np.testing.assert_array_equal(cleaner.support_, ~cleaner.suspect_ if verdict.accepted else np.ones(len(X), dtype=bool))
     free = mb.LabelCleaner(random_state=0, guard=False).fit(X, labels)
     assert free.guard_ is None
@@ -217,10 +217,29 @@ def test_guard_counts_every_class_the_same():
     y, folds = np.r_[1, np.zeros(80, dtype=int), np.ones(19, dtype=int)], np.r_[ALWAYS, np.arange(99) % 3]
     kept = np.ones((3, 100), dtype=bool)
     kept[:, 0] = False
-    verdict = compare(Fixed(), y, folds, np.ones(100), kept, 2, None, 0.5, True)
+    change = changes(Fixed(), y, folds, np.ones(100), kept, 2, None)
+    verdict = decide([change], y, folds != ALWAYS, 2, 0.5, True)
     assert verdict.gain == pytest.approx(-0.5)
+    assert verdict.plain_gain == pytest.approx(-19 / 99)
     assert verdict.standard_error == 0.0
     assert not verdict.accepted
+    # The other way round the rare class is won back.
+    assert decide([-change], y, folds != ALWAYS, 2, 0.5, True).accepted
+    assert not decide([-change], y, folds != ALWAYS, 2, 0.5, False).accepted
+
+
+def test_guard_refuses_what_costs_more_rows_than_it_wins():
+    y, rows = np.repeat([0, 1], [80, 20]), np.ones(100, dtype=bool)
+    won, lost = np.where(y == 1, 0.5, 0.0), np.where(y == 0, 0.2, 0.0)
+    both = decide([np.stack([won - lost, won - lost])], y, rows, 2, 0.5, True)
+    assert both.gain == pytest.approx(0.15)
+    assert both.plain_gain == pytest.approx(-0.06)
+    assert not both.accepted
+    # The mean over several divisions decides.
+    again = decide([np.stack([won - lost] * 2), np.stack([won] * 2)], y, rows, 2, 0.5, True)
+    assert (again.gain, again.plain_gain) == (pytest.approx(0.2), pytest.approx(0.02))
+    assert again.accepted
+    assert decide([np.stack([won] * 2), None], y, rows, 2, 0.5, True) == (0.0, 0.0, False, True, 0.0)
 
 
 def test_suspects_are_found_again_without_the_labels_of_the_fold():
@@ -252,10 +271,8 @@ def test_overlapping_classes_do_not_deceive_the_guard():
         s, _ = margins.margins(P, y, np.ones(2, dtype=bool))
         with_all = np.tile(~margins.suspects(P, y, s), (5, 1))
         without = kept_without(Regression(Z, y, 2, 0.03), y, folds, weights, 2, 0.9, None)
-        verdicts = (
-            compare(Regression(Z, y, 2, 0.03), y, folds, weights, kept, 2, None, 2.0, True) for kept in (with_all, without)
-        )
-        gains.append([it.gain for it in verdicts])
+        found = [changes(Regression(Z, y, 2, 0.03), y, folds, weights, kept, 2, None) for kept in (with_all, without)]
+        gains.append([decide([change], y, folds != ALWAYS, 2, 2.0, True).gain for change in found])
     deceived, honest = np.mean(gains, axis=0)
     assert deceived > 0.02
     assert abs(honest) < 0.01
@@ -338,7 +355,8 @@ def test_ready_probabilities():
     cleaner = mb.LabelCleaner(random_state=0).fit(X, labels, pred_probs=P)
     np.testing.assert_array_equal(cleaner.suspect_, wrong)
     # They cannot be found again without some rows, so the guard asks for more.
-    assert cleaner.guard_.accepted == (cleaner.guard_.gain > READY_ERRORS * cleaner.guard_.standard_error)
+    verdict = cleaner.guard_
+    assert verdict.accepted == (verdict.gain > READY_ERRORS * verdict.standard_error and verdict.plain_gain >= 0)
     np.testing.assert_array_equal(cleaner.suggested_labels_[wrong], (labels[wrong] + 2) % 3)
     assert cleaner.representation_ == "linear"
 

@@ -111,8 +111,8 @@ def test_label_cleaner_tells_its_passes_and_ends_in_time():
     free = mb.LabelCleaner(random_state=0, callbacks=[seen.append]).fit(points, labels)
     stages = [event.stage for event in seen]
     assert [event.passes for event in seen] == list(range(1, len(seen) + 1))
-    assert stages[-6:] == ["judging"] * 4 + ["guard"] * 2
-    assert set(stages[:-6]) == {"choosing"}
+    assert stages[-10:] == ["judging"] * 4 + ["guard"] * 6
+    assert set(stages[:-10]) == {"choosing"}
     assert free.suspect_[wrong].all()
     assert free.guard_ is not None
 

@@ -57,7 +57,7 @@ def choose(
         candidates += [(one, LIFTED_ALPHAS) for one in lift(standardised, X[rows], GAMMAS, rng)]
     best = Chosen(standardised, LINEAR_ALPHA, -1.0)
     for representation, alphas in candidates:
-        regression = Regression(representation(X[rows]), y[rows], n_classes, alphas[0])
+        regression = Regression(representation(X[rows]), y[rows], n_classes, alphas[0], loose=True)
         of_this, worse = -1.0, 0
         for alpha in alphas:
             regression = regression.with_alpha(alpha)

@@ -21,18 +21,20 @@ from mixbin.estimators._common import KeepsRows, generator, sklearn_errors_about
 from mixbin.estimators.labels import checks
 from mixbin.estimators.labels.choice import LINEAR_ALPHA, Chosen, choose
 from mixbin.estimators.labels.guard import (
+    DIVISIONS,
     FEWEST_FOLDS,
     FOUND_AGAIN_ERRORS,
     READY_ERRORS,
     Verdict,
     better_than_chance,
-    compare,
+    changes,
+    decide,
     kept_without,
 )
 from mixbin.estimators.labels.learners import ALWAYS, Classifier, Learner, Regression, out_of_fold
 from mixbin.estimators.labels.margins import held_back, margins, suspects
 from mixbin.estimators.labels.passes import Passes, PassEvent
-from mixbin.estimators.labels.regression import probabilities, train
+from mixbin.estimators.labels.regression import probabilities
 from mixbin.estimators.labels.representations import Standardised, standardise
 from mixbin.estimators.labels.rounds import reweighted
 from mixbin.problems.distillation.multinomial import Codes
@@ -94,8 +96,9 @@ class LabelCleaner(KeepsRows, ClassifierMixin, BaseEstimator):  # type: ignore[m
     held_back_ : bool array of shape (n_samples,)
         Suspects that stay in ``support_`` because of ``max_class_loss``.
     guard_ : Verdict or None
-        ``gain`` (class-balanced, as a share), ``standard_error``, ``accepted``, and ``above_chance``: whether predictions hit
-        more labels than chance. None if ``guard=False``, if there was nothing to compare, or no time.
+        ``gain`` (class-balanced, as a share), ``standard_error``, ``accepted``, ``above_chance`` (whether predictions hit
+        more labels than chance) and ``plain_gain`` (every row counting the same). None if ``guard=False``, if there was
+        nothing to compare, or no time.
     confusion_ : int array of shape (n_classes, n_classes)
         How many rows have the label of the line and the suggested label of the column.
     rare_classes_ : array
@@ -315,19 +318,30 @@ class LabelCleaner(KeepsRows, ClassifierMixin, BaseEstimator):  # type: ignore[m
         self, learner: Learner, data: _Data, rng: np.random.RandomState, ready: bool, above_chance: bool, passes: Passes
     ) -> Verdict:
         """Compare models with and without suspects in fresh folds: the user's, or our regression on standardised columns."""
-        n_classes, folds = len(self.classes_), data.folds(self.cv if ready else max(self.cv, FEWEST_FOLDS), rng)
-        seed = int(rng.randint(2**31 - 1))
-        if len(np.unique(data.y[folds != ALWAYS])) < 2:
-            return Verdict(0.0, 0.0, False, above_chance)
-        if ready:
-            errors, kept = READY_ERRORS, np.ones((self.cv, len(data.y)), dtype=bool)
-            kept[:, : data.n] = self.support_
-        else:
-            errors, finder = FOUND_AGAIN_ERRORS, learner.for_other_folds() if isinstance(learner, Regression) else learner
-            kept = kept_without(finder, data.y, folds, data.weights, n_classes, self.max_class_loss, self.n_jobs)
-        if isinstance(learner, Regression):
-            learner = Regression(standardise(data.X, seed)(data.X), data.y, n_classes, LINEAR_ALPHA)
-        return compare(learner, data.y, folds, data.weights, kept, n_classes, self.n_jobs, errors, above_chance, passes.note)
+        n_classes, ours = len(self.classes_), isinstance(learner, Regression)
+        judge, seed = learner, int(rng.randint(2**31 - 1))
+        if ours:
+            judge = Regression(standardise(data.X, seed)(data.X), data.y, n_classes, LINEAR_ALPHA)
+        found: list[Floats | None] = []
+        for _ in range(DIVISIONS if ours else 1):
+            folds = data.folds(self.cv if ready else max(self.cv, FEWEST_FOLDS), rng)
+            if len(np.unique(data.y[folds != ALWAYS])) < 2:
+                found.append(None)
+                break
+            if ready:
+                kept = np.ones((self.cv, len(data.y)), dtype=bool)
+                kept[:, : data.n] = self.support_
+            else:
+                kept = kept_without(
+                    _fresh(learner, loose=True), data.y, folds, data.weights, n_classes, self.max_class_loss, self.n_jobs
+                )
+            found.append(
+                changes(_fresh(judge, loose=False), data.y, folds, data.weights, kept, n_classes, self.n_jobs, passes.note)
+            )
+            if passes.over or found[-1] is None:
+                break
+        errors = READY_ERRORS if ready else FOUND_AGAIN_ERRORS
+        return decide(found, data.y, folds != ALWAYS, n_classes, errors, above_chance)
 
     def _train(self, learner: Learner, chosen: Chosen | None, data: _Data) -> None:
         """Train the model on ``support_`` and the trusted rows."""
@@ -343,7 +357,7 @@ class LabelCleaner(KeepsRows, ClassifierMixin, BaseEstimator):  # type: ignore[m
             raise InvalidInput("estimator must stay the same during fit, got another one; pass a fixed one")
         self.representation_ = "linear" if isinstance(chosen.representation, Standardised) else "lifted"
         self._columns = chosen.representation
-        self._coef = train(learner.Z[used], data.y[used], data.weights[used], chosen.alpha, len(self.classes_))
+        self._coef = learner.fitted(used, data.weights)
 
 
 class _Data:
@@ -363,3 +377,8 @@ class _Data:
         for fold, (_, held_out) in enumerate(split.split(rows, self.y[rows])):
             folds[rows[held_out]] = fold
         return folds
+
+
+def _fresh(learner: Learner, loose: bool) -> Learner:
+    """The learner for other folds: without solutions, which remember the labels of their own."""
+    return learner.for_other_folds(loose) if isinstance(learner, Regression) else learner

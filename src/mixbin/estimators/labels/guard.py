@@ -5,7 +5,7 @@ suspects that were found with their help make a gain that new rows do not see. S
 again without it. Ready probabilities cannot be computed again; there the suspects stay the same, and more is asked for.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -26,6 +26,9 @@ CHANCE_ERRORS = 3.0
 """By so many standard errors the models must hit more labels than chance does."""
 FEWEST_FOLDS = 3
 """With two folds, none is left once two are held out."""
+DIVISIONS = 3
+"""Into folds: the mean over several differs less from one seed to the next. A user's classifier is compared in one, because its
+training may take long."""
 
 
 class Verdict(NamedTuple):
@@ -36,9 +39,12 @@ class Verdict(NamedTuple):
     standard_error: float
     """Of the gain."""
     accepted: bool
-    """Whether the gain is large enough to drop the suspects, and predictions are better than chance."""
+    """Whether the gain is large enough to drop the suspects, the plain gain is not negative, and predictions are better than
+    chance."""
     above_chance: bool
     """Whether the predictions that the labels were judged by hit more of them than chance."""
+    plain_gain: float
+    """The gain with every row counting the same, and not every class."""
 
 
 def kept_without(
@@ -73,7 +79,7 @@ def kept_without(
     return kept
 
 
-def compare(
+def changes(
     learner: Learner,
     y: Codes,
     folds: Codes,
@@ -81,33 +87,45 @@ def compare(
     kept: NDArray[np.bool_],
     n_classes: int,
     n_jobs: int | None,
-    errors: float,
-    above_chance: bool,
     note: Callable[[str], None] = lambda _: None,
-) -> Verdict:
+) -> Floats | None:
     """Train on all rows and on those ``kept`` for a fold (a line), and judge both on all its rows with their labels as they are.
 
-    Both predict the class with the largest p(k) / (its share of the rows trained on), and every class counts the same:
-    otherwise a model that has lost a rare class would win by predicting the common one. Rows are dropped if the gain exceeds
-    this many standard ``errors``.
-
-    Where labels have nothing to do with the columns there is no gain to be found, only luck, so rows are dropped only if
-    ``above_chance``. Nor are they if a class would have no row left to train on. ``note`` is called after each of
-    the two passes.
+    The first line says for each row whether the second model hits its label and the first does not (1), or the other way round
+    (-1). There both predict the class with the largest p(k) / (its share of the rows trained on): otherwise a model that has lost
+    a rare class would win by predicting the common one. In the second line both predict the class with the largest p(k).
+    None if a class would have no row left to train on. ``note`` is called after each of the two passes.
     """
     if any(len(np.unique(y[(folds != f) & rows])) < len(np.unique(y[folds != f])) for f, rows in enumerate(kept)):
-        return Verdict(0.0, 0.0, False, above_chance)
-    hits = []
-    for used in (np.ones_like(kept), kept):
-        P, hit = out_of_fold(_Using(learner, used), folds, weights, n_classes, n_jobs), np.zeros(len(y), dtype=bool)
+        return None
+    change = np.zeros((2, len(y)))
+    for sign, used in ((-1.0, np.ones_like(kept)), (1.0, kept)):
+        P = out_of_fold(_Using(learner, used), folds, weights, n_classes, n_jobs)
         for fold, rows in enumerate(used):
             held = folds == fold
             trained = np.where(held, 0.0, weights * rows)
-            hit[held] = _hits(P[held], y[held], np.bincount(y, weights=trained, minlength=n_classes))
+            change[0, held] += sign * _hits(P[held], y[held], np.bincount(y, weights=trained, minlength=n_classes))
+            change[1, held] += sign * (P[held].argmax(axis=1) == y[held])
         note("guard")
-        hits.append(hit)
-    gain, error = _balanced(hits[1].astype(np.float64) - hits[0], y, folds != ALWAYS, n_classes)
-    return Verdict(gain, error, above_chance and gain > errors * error, above_chance)
+    return change
+
+
+def decide(
+    found: Sequence[Floats | None], y: Codes, rows: NDArray[np.bool_], n_classes: int, errors: float, above_chance: bool
+) -> Verdict:
+    """Whether to drop the suspects, by the mean of these changes over the ``rows`` that were held out.
+
+    Every class counts the same, and the gain must exceed this many standard ``errors``. The share of all rows that are hit must
+    not fall either: what several rare classes gain may cost the common ones more. Where labels have nothing to do with the
+    columns there is no gain to be found, only luck, so rows are dropped only if ``above_chance``.
+    """
+    usable = [change for change in found if change is not None]
+    if len(usable) < len(found):
+        return Verdict(0.0, 0.0, False, above_chance, 0.0)
+    by_class, by_row = np.mean(usable, axis=0)
+    gain, error = _balanced(by_class, y, rows, n_classes)
+    plain = float(by_row[rows].mean())
+    return Verdict(gain, error, above_chance and gain > errors * error and plain >= 0.0, above_chance, plain)
 
 
 def better_than_chance(P: Floats, y: Codes, judged: NDArray[np.bool_]) -> bool:

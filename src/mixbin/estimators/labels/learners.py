@@ -13,7 +13,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from mixbin._validate import Floats
 from mixbin.errors import InvalidInput
-from mixbin.estimators.labels.regression import probabilities, train
+from mixbin.estimators.labels.regression import Singles, mean_squares, probabilities, train
 from mixbin.problems.distillation.multinomial import Codes
 
 ALWAYS = -1
@@ -34,11 +34,12 @@ class Regression:
     """Our multinomial regression on the columns Z of all rows with penalty alpha.
 
     Each fold starts from its own last solution, never from a model that was trained on the rows left out: training ends early
-    enough that such a start would still remember their labels.
+    enough that such a start would still remember their labels. ``loose`` ends it earlier still.
     """
 
-    def __init__(self, Z: Floats, y: Codes, n_classes: int, alpha: float) -> None:
-        self.Z, self.y, self.n_classes, self.alpha = Z, y, n_classes, alpha
+    def __init__(self, Z: Floats | Singles, y: Codes, n_classes: int, alpha: float, loose: bool = False) -> None:
+        self.Z, self.y, self.n_classes, self.alpha, self.loose = Z.astype(np.float32, copy=False), y, n_classes, alpha, loose
+        self.squares = mean_squares(self.Z)
         self._starts: dict[int, Floats] = {}
 
     def with_alpha(self, alpha: float) -> "Regression":
@@ -49,13 +50,18 @@ class Regression:
 
     def predictions(self, trained: NDArray[np.bool_], v: Floats, predicted: NDArray[np.bool_], fold: int) -> Floats:
         """Class probabilities of the rows ``predicted`` from a model trained on the rows ``trained`` with weights v."""
-        B = train(self.Z[trained], self.y[trained], v[trained], self.alpha, self.n_classes, self._starts.get(fold))
-        self._starts[fold] = B
+        self._starts[fold] = B = self.fitted(trained, v, self._starts.get(fold))
         return probabilities(self.Z[predicted], B)
 
-    def for_other_folds(self) -> "Regression":
+    def fitted(self, trained: NDArray[np.bool_], v: Floats, start: Floats | None = None) -> Floats:
+        """The coefficients of a model trained on these rows with weights v."""
+        rows = np.flatnonzero(trained)
+        Z = np.take(self.Z, rows, axis=0)
+        return train(Z, self.y[rows], v[rows], self.alpha, self.n_classes, start, self.squares, self.loose)
+
+    def for_other_folds(self, loose: bool) -> "Regression":
         """The same without the solutions so far, which remember the labels of their own folds."""
-        return Regression(self.Z, self.y, self.n_classes, self.alpha)
+        return Regression(self.Z, self.y, self.n_classes, self.alpha, loose)
 
 
 class Classifier:

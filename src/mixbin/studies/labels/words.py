@@ -20,6 +20,11 @@ def verdict(facts: Mapping[str, Any]) -> str:
         measured = "the share of held-out labels that a model hits, all classes counting the same"
         if found["accepted"]:
             said = f"The {doubtful - held:,} rows are dropped: without them {measured}, changes by {change}."
+        elif found.get("plain_gain", 0.0) < 0.0 < found["gain"]:
+            said = (
+                f"All rows are kept: dropping the doubtful ones changes {measured}, by {change}, but with every row counting the "
+                f"same by {100 * found['plain_gain']:+.2f} points. The doubtful rows are still worth a look."
+            )
         else:
             said = (
                 f"All rows are kept: dropping the doubtful ones changes {measured}, by {change}. That is too little to be sure "
