@@ -24,6 +24,7 @@ from mixbin.estimators.labels.guard import (
     DIVISIONS,
     FEWEST_FOLDS,
     FOUND_AGAIN_ERRORS,
+    ONE_DIVISION_ERRORS,
     READY_ERRORS,
     Verdict,
     better_than_chance,
@@ -341,7 +342,7 @@ class LabelCleaner(KeepsRows, ClassifierMixin, BaseEstimator):  # type: ignore[m
             )
             if passes.over or found[-1] is None:
                 break
-        errors = READY_ERRORS if ready else FOUND_AGAIN_ERRORS
+        errors = READY_ERRORS if ready else FOUND_AGAIN_ERRORS if ours else ONE_DIVISION_ERRORS
         return decide(found, data.y, folds != ALWAYS, n_classes, errors, above_chance)
 
     def _train(self, learner: Learner, chosen: Chosen | None, data: _Data) -> None:
