@@ -4,9 +4,10 @@
 
 For each number of standard errors that the guard could ask for: the share of cells in which suspects are dropped, and the change
 of test accuracy, in points, of a logistic regression. The guard also asks that the share of all rows hit does not fall; beside
-it stands what would be without that. The number to take is the one with the largest mean of those that are worse by more
-than half a point in at most 3 % of the cells and never by more than two on tables with 1,000 test rows. (5 % are allowed on the
-reported tables: what is chosen on some tables does worse on others.) Then, for the first seed, what other constants would change.
+it stands what would be without that. The number to take is the one with the largest mean of those that are worse by more than
+half a point in at most 5 % of the cells and never by more than two on tables with 1,000 test rows; that is also what is asked for
+on the reported tables. Then, for the first seed, what other constants would change. They are changed if F1 or average precision
+rises by three standard errors and neither falls, with a forest either.
 Finished cells are kept in a JSON file next to FILE.md, and a run that is started again goes on.
 """
 
@@ -28,7 +29,7 @@ TUNED = (
 MANY_CLASSES = ("vowel", "led7digit")
 """The tables of TUNED on which LAST_SHARE is also tried with a forest, which is advised where there are many classes."""
 SEEDS = (100, 101, 102)
-MOST_WORSE, LARGEST_LOSS = 0.03, -2.0
+MOST_WORSE, LARGEST_LOSS = 0.05, -2.0
 """The share of cells that may be worse by more than half a point, and the largest loss on tables with 1,000 test rows."""
 
 
@@ -108,7 +109,7 @@ def guarded(cells, method, asked):
 def summary(cells):
     """The guard, and what each other constant would change."""
     guarded(cells, "as it is", guard.FOUND_AGAIN_ERRORS)
-    guarded(cells, "DIVISIONS = 1", guard.FOUND_AGAIN_ERRORS)
+    guarded(cells, "DIVISIONS = 1", guard.ONE_DIVISION_ERRORS)
     guarded(cells, "ready probabilities", guard.READY_ERRORS)
     print("\nOther constants: less those that LabelCleaner has (standard error); processor time relative to theirs\n")
     print("constant | F1 | average precision | accuracy without the guard | time\n---|---|---|---|---")

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import mixbin as mb
 from mixbin.cli import app
+from mixbin.studies.labels.words import verdict
 
 NAMES = ["a", "b", "c", "kind"]
 
@@ -95,6 +96,24 @@ def test_trusted_rows_and_the_guard(files, tmp_path):
     record = json.loads((tmp_path / "run" / "methods.json").read_text())
     kept = len(pd.read_csv(tmp_path / "run" / "clean.csv"))
     assert kept == (120 - record["suspects"] if record["guard"]["accepted"] else 120)
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ({"gain": 0.02, "plain_gain": 0.01, "accepted": True}, r"^The 7 rows are dropped: .* changes by \+2\.00 points"),
+        ({"gain": 0.001, "plain_gain": 0.01, "accepted": False}, "too little to be sure that it helps"),
+        (
+            {"gain": 0.02, "plain_gain": -0.01, "accepted": False},
+            r"\+2\.00 points .*every row counting the same by -1\.00 points",
+        ),
+        ({"gain": 0.0, "plain_gain": 0.0, "accepted": False, "above_chance": False}, "hit no more labels than chance"),
+    ],
+)
+def test_the_verdict_says_why(found, said):
+    guard = {"standard_error": 0.005, "above_chance": True} | found
+    facts = {"suspects": 7, "guard": guard, "guarded": True, "rare_classes": [], "held_back": 0, "max_class_loss": 0.9}
+    assert re.search(said, verdict(facts))
 
 
 @pytest.mark.parametrize(

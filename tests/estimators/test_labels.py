@@ -21,7 +21,7 @@ import mixbin as mb
 from mixbin.errors import InvalidInput
 from mixbin.estimators.labels import margins, representations
 from mixbin.estimators.labels.choice import _sample
-from mixbin.estimators.labels.guard import FOUND_AGAIN_ERRORS, READY_ERRORS, changes, decide, kept_without
+from mixbin.estimators.labels.guard import FOUND_AGAIN_ERRORS, ONE_DIVISION_ERRORS, READY_ERRORS, changes, decide, kept_without
 from mixbin.estimators.labels.learners import ALWAYS, Regression, out_of_fold
 from mixbin.estimators.labels.regression import probabilities, train
 
@@ -372,6 +372,9 @@ def test_any_classifier(estimator):
     assert cleaner.representation_ == "estimator"
     assert set(cleaner.predict(X)) <= {"a", "b", "c"}
     assert cleaner.predict_proba(X).shape == (120, 3)
+    # Its training may take long, so it is compared in one division into folds, and the guard asks for more.
+    verdict = cleaner.guard_
+    assert verdict.accepted == (verdict.gain > ONE_DIVISION_ERRORS * verdict.standard_error and verdict.plain_gain >= 0)
     same(clone(cleaner).fit(X, names), cleaner)
 
 

@@ -24,6 +24,7 @@ from mixbin.estimators.labels.guard import (
     DIVISIONS,
     FEWEST_FOLDS,
     FOUND_AGAIN_ERRORS,
+    ONE_DIVISION_ERRORS,
     READY_ERRORS,
     Verdict,
     better_than_chance,
@@ -51,7 +52,7 @@ class LabelCleaner(KeepsRows, ClassifierMixin, BaseEstimator):  # type: ignore[m
     No trusted rows are needed. Each row is predicted by models that were not trained on it; the rows that these models contradict
     are weighed down and the models trained again, three times. What counts is each probability relative to its class, so a rare
     class is not called wrong for being rare. Suspects are dropped from training only if a guard finds that this raises the share
-    of held-out labels that a model hits, all classes counting the same.
+    of held-out labels that a model hits, all classes counting the same, and does not lower it with all rows counting the same.
 
     A class with fewer rows than ``cv`` cannot be judged: its rows are never suspects, have quality 0.5 and stay in every training
     part, and no row is suspected in favour of such a class.
@@ -76,7 +77,8 @@ class LabelCleaner(KeepsRows, ClassifierMixin, BaseEstimator):  # type: ignore[m
         Seeds folds and landmarks, and an estimator whose own ``random_state`` is None.
     time_limit : float or None, default=None
         Seconds after which no further pass over the folds begins. The labels are then judged by the passes made, at least one;
-        if the guard has not begun, a warning says that no row is dropped. The result depends on the speed of the machine.
+        a guard that has begun decides by what it has seen; if it has not, a warning says that no row is dropped. The result
+        depends on the speed of the machine.
     callbacks : sequence of callables or None, default=None
         Called after each pass over the folds with an event, which has ``stage``, ``passes`` and ``seconds``; ``event.stop()``
         ends the fit as ``time_limit`` does.
@@ -340,7 +342,7 @@ class LabelCleaner(KeepsRows, ClassifierMixin, BaseEstimator):  # type: ignore[m
             )
             if passes.over or found[-1] is None:
                 break
-        errors = READY_ERRORS if ready else FOUND_AGAIN_ERRORS
+        errors = READY_ERRORS if ready else FOUND_AGAIN_ERRORS if ours else ONE_DIVISION_ERRORS
         return decide(found, data.y, folds != ALWAYS, n_classes, errors, above_chance)
 
     def _train(self, learner: Learner, chosen: Chosen | None, data: _Data) -> None:

@@ -20,8 +20,11 @@ from mixbin.problems.distillation.multinomial import Codes
 
 FOUND_AGAIN_ERRORS = 0.5
 """The gain must exceed this many standard errors where suspects are found again without the held-out rows."""
-READY_ERRORS = 2.0
-"""The same where they are not, because the probabilities were ready."""
+ONE_DIVISION_ERRORS = 1.5
+"""The same for a user's classifier, which is compared in one division into folds only."""
+READY_ERRORS = 2.5
+"""The same where suspects are not found again, because the probabilities were ready. benchmarks/label_tuning.md shows how these
+three numbers were chosen."""
 CHANCE_ERRORS = 3.0
 """By so many standard errors the models must hit more labels than chance does."""
 FEWEST_FOLDS = 3
