@@ -22,7 +22,7 @@ from typing import Any
 
 Record = dict[str, Any]
 
-CLOCK_FACTOR = 6.0
+CLOCK_FACTOR = 20.0
 """How many times its limit of processor time a cell may take by the clock: the machine may be busy, a sleeping cell must end."""
 FORK = multiprocessing.get_context("fork")
 

@@ -68,17 +68,19 @@ def rounded(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Only:
-    """Which cells to run: all, or those that the file lacks, and of some tables and methods."""
+    """Which cells to run: all, or those that the file lacks, and of some tables, methods and seeds."""
 
     resume: bool = False
     tables: Sequence[str] | None = None
     methods: Sequence[str] | None = None
+    seeds: Sequence[int] | None = None
 
     def wants(self, cell: Cell, there: Container[Any]) -> bool:
         return (
             not (self.resume and cell.key in there)
             and (self.tables is None or cell.table in self.tables)
             and (self.methods is None or cell.method.startswith(tuple(self.methods)))
+            and (self.seeds is None or cell.seed in self.seeds)
         )
 
 
