@@ -37,6 +37,7 @@ def main() -> int:
     parser.add_argument("--methods", nargs="+", help="only methods whose names begin with one of these words")
     parser.add_argument("--seeds", nargs="+", type=int, help="only these seeds")
     parser.add_argument("--resume", action="store_true", help="leave out cells that are in the files")
+    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="cells at a time, each on one thread")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results" / "rivals", help="folder of the JSON files")
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "rivals.md", help="the page, and folder of its figures")
     args = parser.parse_args()
@@ -45,7 +46,7 @@ def main() -> int:
     began = sum(os.times()[:4])
     for name in args.only:
         start = sum(os.times()[:4])
-        runner.run(FAMILIES[name], args.out / f"{name}.json", args.quick, command, only)
+        runner.run(FAMILIES[name], args.out / f"{name}.json", args.quick, command, only, args.jobs)
         print(f"{name}: {sum(os.times()[:4]) - start:.0f} s of processor time", flush=True)
     write_page(args.page, args.out)
     print(f"{args.page}; {sum(os.times()[:4]) - began:.0f} s of processor time, {time.strftime('%Y-%m-%d')}")
