@@ -65,8 +65,12 @@ def draw_setting(k: int, rng: np.random.Generator) -> Setting:
     )
 
 
-def draw_problem(setting: Setting, rng: np.random.Generator) -> tuple[mb.GroupLassoStructure, np.ndarray]:
-    """The problem of a setting, and the true groups."""
+Rows = tuple[np.ndarray, np.ndarray]
+"""The columns and the targets of all tasks."""
+
+
+def draw_tasks(setting: Setting, rng: np.random.Generator, parts: int = 2) -> tuple[list[Rows], np.ndarray]:
+    """So many parts of the tasks of a setting (training, validation and, if wanted, test rows), and the true groups."""
     T, N, L, P = setting.tasks, setting.rows, len(setting.sizes), sum(setting.sizes)
     labels = rng.permutation(np.repeat(np.arange(L), setting.sizes))
     between = np.abs(np.subtract.outer(np.arange(P), np.arange(P)))
@@ -75,7 +79,7 @@ def draw_problem(setting: Setting, rng: np.random.Generator) -> tuple[mb.GroupLa
     active = np.array([np.isin(np.arange(L), rng.choice(L, size=setting.active, replace=False)) for _ in range(T)])
     coef = np.where(active[:, labels], rng.uniform(0.3, 1.0, size=(T, P)) * rng.choice([-1.0, 1.0], size=(T, P)), 0.0)
 
-    def rows() -> tuple[np.ndarray, np.ndarray]:
+    def rows() -> Rows:
         X = rng.normal(size=(T, N, P)) @ root.T
         if setting.unit_columns:
             X /= np.linalg.norm(X, axis=1, keepdims=True)
@@ -83,13 +87,17 @@ def draw_problem(setting: Setting, rng: np.random.Generator) -> tuple[mb.GroupLa
         draws = rng.normal(size=(T, N)) if np.isinf(setting.degrees) else rng.standard_t(setting.degrees, size=(T, N))
         return X, signal + setting.noise * signal.std(axis=1, keepdims=True) * draws
 
-    (X, y), (X_val, y_val) = rows(), rows()
-    return mb.GroupLassoStructure(X, y, X_val, y_val, n_groups=L, n_jobs=1), labels
+    return [rows() for _ in range(parts)], labels
 
 
-def oracle(problem: mb.GroupLassoStructure, labels: np.ndarray) -> float:
-    """G of the true structure at the lam that is best for it: the best of a grid, then refined around it."""
-    theta = np.eye(problem.n_groups)[labels]
+def draw_problem(setting: Setting, rng: np.random.Generator) -> tuple[mb.GroupLassoStructure, np.ndarray]:
+    """The problem of a setting, and the true groups."""
+    ((X, y), (X_val, y_val)), labels = draw_tasks(setting, rng)
+    return mb.GroupLassoStructure(X, y, X_val, y_val, n_groups=len(setting.sizes), n_jobs=1), labels
+
+
+def best_lam(problem: mb.GroupLassoStructure, theta: np.ndarray) -> tuple[float, float]:
+    """G of a structure at the lam that is best for it, and this lam: the best of a grid, then refined around it."""
 
     def value(log_lam: float) -> float:
         return problem.evaluate(theta, np.asarray(np.exp(log_lam)), gradient=False).value
@@ -98,7 +106,9 @@ def oracle(problem: mb.GroupLassoStructure, labels: np.ndarray) -> float:
     values = [value(x) for x in grid]
     k = int(np.argmin(values))
     around = grid[max(k - 1, 0)], grid[min(k + 1, len(grid) - 1)]
-    return min(values[k], float(minimize_scalar(value, bounds=around, method="bounded", options={"xatol": 1e-4}).fun))
+    refined = minimize_scalar(value, bounds=around, method="bounded", options={"xatol": 1e-4})
+    least, at = min((values[k], grid[k]), (float(refined.fun), float(refined.x)))
+    return least, float(np.exp(at))
 
 
 def main() -> int:
@@ -113,7 +123,7 @@ def main() -> int:
         rng = np.random.default_rng([args.seed, k])
         setting = draw_setting(k, rng)
         problem, labels = draw_problem(setting, rng)
-        best = oracle(problem, labels)
+        best, _ = best_lam(problem, np.eye(problem.n_groups)[labels])
         mb.relax_and_penalize(problem, seed=0, max_evaluations=10)  # compiles the kernels, or reads them from numba's cache
         problem.propose(np.eye(problem.n_groups)[labels], problem.lam_set.start(), rng)
         print(f"{k:2d}: {setting}: oracle's G {best:.5f}")

@@ -1,11 +1,12 @@
 """``python -m benchmarks.rivals``: what a cell records, its limits, and the page that is made from the records."""
 
+import dataclasses
 import json
 import time
 
 import pytest
 from benchmarks.rivals import page, runner
-from benchmarks.rivals.cells import Cell, Family, Method, Quantity, run_cell
+from benchmarks.rivals.cells import Cell, Family, Method, Quantity, run_cell, run_cells
 from benchmarks.rivals.compare import findings
 
 # A worker of pytest may have loaded JAX for an earlier file. JAX warns about any fork then; the cells here do not use it, and the
@@ -104,6 +105,32 @@ def test_a_difference_within_a_standard_error_is_a_tie(tmp_path):
     made = family(["mixbin", "better", "level"])
     found = {it.rival: it.verdict for it in findings(made, runner.run(made, tmp_path / "made.json", False, "the command"))}
     assert found == {"better": "wins", "level": "ties"}
+
+
+def test_two_at_a_time_give_the_records_of_one_at_a_time(tmp_path):
+    made = family(["level", "mixbin", "absent", "better", "broken"])
+    one = runner.run(made, tmp_path / "one.json", False, "the command")
+    two = runner.run(made, tmp_path / "two.json", False, "the command", jobs=2)
+    assert len(one) == len(two) == 20
+    for records in (one, two):
+        # Whatever stands in the list of methods, mixbin comes first: its time is the budget of others.
+        assert [it["method"] for it in records[::5]] == ["mixbin"] * 4
+    told = [{runner.key(it): (it["state"], it.get("measures"), it.get("reason")) for it in records} for records in (one, two)]
+    assert told[0] == told[1]
+
+
+def test_cells_run_at_the_same_time(tmp_path):
+    def meet(data, cell, ours):
+        """Ends only if the other cell runs meanwhile."""
+        (tmp_path / cell.method).touch()
+        while len(list(tmp_path.glob("meets-*"))) < 2:
+            time.sleep(0.01)
+        return 1.0
+
+    methods = {name: Method(meet, limit=20.0) for name in ("meets-a", "meets-b")}
+    cells = [(Cell("made", "table", "5 %", 0, name), None) for name in methods]
+    made = dataclasses.replace(family([]), methods=methods)
+    assert [it["state"] for it in run_cells(made, cells, 10.0, jobs=2)] == ["ok", "ok"]
 
 
 def test_resume_leaves_out_what_is_there(tmp_path):

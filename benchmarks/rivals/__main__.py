@@ -4,7 +4,8 @@
 
 Run it in the project's folder. Each cell (method, table, budget, seed) runs in a process of its own with a limit of processor
 time. What was measured goes into FOLDER (docs/results/rivals), one JSON file per family, and the page is made from these files.
-``--quick`` takes fewer tables and seeds; its cells are the same ones. ``--resume`` leaves out the cells that are in the files.
+``--quick`` takes fewer tables and seeds; its cells are the same ones, exact methods with a shorter limit.
+``--resume`` leaves out the cells that are in the files.
 ``--only`` without a family makes the page again and computes nothing. A rival that is not installed is recorded with the reason.
 """
 
@@ -34,16 +35,18 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", choices=[*FAMILIES], default=[*FAMILIES], metavar="FAMILY", help=", ".join(FAMILIES))
     parser.add_argument("--tables", nargs="+", help="only tables with these names")
     parser.add_argument("--methods", nargs="+", help="only methods whose names begin with one of these words")
+    parser.add_argument("--seeds", nargs="+", type=int, help="only these seeds")
     parser.add_argument("--resume", action="store_true", help="leave out cells that are in the files")
+    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="cells at a time, each on one thread")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results" / "rivals", help="folder of the JSON files")
     parser.add_argument("--page", type=Path, default=ROOT / "docs" / "rivals.md", help="the page, and folder of its figures")
     args = parser.parse_args()
     command = shlex.join(["python", "-m", "benchmarks.rivals", *sys.argv[1:]])
-    only = runner.Only(args.resume, args.tables, args.methods)
+    only = runner.Only(args.resume, args.tables, args.methods, args.seeds)
     began = sum(os.times()[:4])
     for name in args.only:
         start = sum(os.times()[:4])
-        runner.run(FAMILIES[name], args.out / f"{name}.json", args.quick, command, only)
+        runner.run(FAMILIES[name], args.out / f"{name}.json", args.quick, command, only, args.jobs)
         print(f"{name}: {sum(os.times()[:4]) - start:.0f} s of processor time", flush=True)
     write_page(args.page, args.out)
     print(f"{args.page}; {sum(os.times()[:4]) - began:.0f} s of processor time, {time.strftime('%Y-%m-%d')}")

@@ -15,14 +15,15 @@ import signal
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
 Record = dict[str, Any]
 
-CLOCK_FACTOR = 6.0
+CLOCK_FACTOR = 20.0
 """How many times its limit of processor time a cell may take by the clock: the machine may be busy, a sleeping cell must end."""
 FORK = multiprocessing.get_context("fork")
 
@@ -148,41 +149,68 @@ def _work(family: Family, cell: Cell, data: Any, ours: Record | None, limit: flo
         pipe.send(("failed", f"{type(error).__name__}: {said} ({Path(where.filename).name})"))
 
 
-def run_cell(family: Family, cell: Cell, data: Any, ours: Record | None = None, clock_factor: float = CLOCK_FACTOR) -> Record:
-    """The record of one cell: what was measured, or why there is nothing."""
-    limit = family.methods[cell.method].limit or cell.limit
-    record: Record = {
-        "family": cell.family,
-        "table": cell.table,
-        "budget": cell.budget,
-        "seed": cell.seed,
-        "method": cell.method,
-        "limit": limit,
-    }
-    receiver, sender = FORK.Pipe(duplex=False)
-    process = FORK.Process(target=_work, args=(family, cell, data, ours, limit, sender), daemon=True)
-    process.start()
-    sender.close()
-    state, told = "limit", f"did not end within {limit:g} s of processor time"
-    deadline = time.monotonic() + clock_factor * limit + 5.0
-    try:
-        while receiver.poll(max(0.0, deadline - time.monotonic())):
-            state, told = receiver.recv()
-            if state != "solved":
-                break
+class Running:
+    """A cell whose process has been started; ``record`` is there once ``listen`` has heard its end."""
+
+    def __init__(self, family: Family, cell: Cell, data: Any, ours: Record | None, clock_factor: float = CLOCK_FACTOR) -> None:
+        self.cell, self.limit = cell, family.methods[cell.method].limit or cell.limit
+        self.clock = clock_factor * self.limit + 5.0
+        self.receiver, sender = FORK.Pipe(duplex=False)
+        self.process = FORK.Process(target=_work, args=(family, cell, data, ours, self.limit, sender), daemon=True)
+        self.process.start()
+        sender.close()
+        self.deadline = time.monotonic() + self.clock
+        self.record: Record | None = None
+
+    def listen(self) -> None:
+        """Take what the process has sent, or end it at its deadline; call it when the pipe is ready or the time is over."""
+        if not self.receiver.poll():
+            if time.monotonic() >= self.deadline:
+                self._end("limit", f"did not end within {self.clock:g} s of the clock")
+            return
+        try:
+            state, told = self.receiver.recv()
+        except EOFError:
+            self.process.join()
+            if self.process.exitcode == -signal.SIGXCPU:
+                self._end("limit", f"did not end within {self.limit:g} s of processor time")
+            else:
+                self._end("failed", f"its process ended with code {self.process.exitcode}")
+            return
+        if state == "solved":
             # The answer is there; measuring it is not the method's time.
-            deadline = time.monotonic() + 600.0
+            self.deadline = time.monotonic() + 600.0
         else:
-            state, told = "limit", f"did not end within {clock_factor * limit + 5.0:g} s of the clock"
-    except EOFError:
-        process.join()
-        if process.exitcode == -signal.SIGXCPU:
-            state, told = "limit", f"did not end within {limit:g} s of processor time"
-        else:
-            state, told = "failed", f"its process ended with code {process.exitcode}"
-    finally:
-        if process.is_alive():
-            process.kill()
-        process.join()
-        receiver.close()
-    return record | ({"state": state} | told if state == "ok" else {"state": state, "reason": told})
+            self._end(state, told)
+
+    def _end(self, state: str, told: Any) -> None:
+        if self.process.is_alive():
+            self.process.kill()
+        self.process.join()
+        self.receiver.close()
+        facts = {name: getattr(self.cell, name) for name in ("family", "table", "budget", "seed", "method")}
+        self.record = (
+            facts | {"limit": self.limit} | ({"state": state} | told if state == "ok" else {"state": state, "reason": told})
+        )
+
+
+def run_cells(
+    family: Family, cells: Sequence[tuple[Cell, Record | None]], data: Any, jobs: int = 1, **more: Any
+) -> Iterator[Record]:
+    """The records of cells, each with mixbin's record if it is there; so many processes at a time, records as they come."""
+    waiting, running = list(cells), list[Running]()
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            cell, ours = waiting.pop(0)
+            running.append(Running(family, cell, data, ours, **more))
+        wait([it.receiver for it in running], max(0.0, min(it.deadline for it in running) - time.monotonic()))
+        for it in running:
+            it.listen()
+            if it.record is not None:
+                yield it.record
+        running = [it for it in running if it.record is None]
+
+
+def run_cell(family: Family, cell: Cell, data: Any, ours: Record | None = None, **more: Any) -> Record:
+    """The record of one cell: what was measured, or why there is nothing."""
+    return next(run_cells(family, [(cell, ours)], data, **more))

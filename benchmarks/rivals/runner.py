@@ -4,13 +4,14 @@ import json
 import os
 import platform
 import time
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from benchmarks.rivals.cells import Cell, Family, Missing, Record, run_cell
+from benchmarks.rivals.cells import Cell, Family, Missing, Record, run_cells
 
 from mixbin._files import replacing
 
@@ -68,38 +69,40 @@ def rounded(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Only:
-    """Which cells to run: all, or those that the file lacks, and of some tables and methods."""
+    """Which cells to run: all, or those that the file lacks, and of some tables, methods and seeds."""
 
     resume: bool = False
     tables: Sequence[str] | None = None
     methods: Sequence[str] | None = None
+    seeds: Sequence[int] | None = None
 
     def wants(self, cell: Cell, there: Container[Any]) -> bool:
         return (
             not (self.resume and cell.key in there)
             and (self.tables is None or cell.table in self.tables)
             and (self.methods is None or cell.method.startswith(tuple(self.methods)))
+            and (self.seeds is None or cell.seed in self.seeds)
         )
 
 
-def run(family: Family, file: Path, quick: bool, command: str, only: Only = Only()) -> list[Record]:
-    """Run the cells of a family; those of the file stay, unless they are run again. Written after every table and seed."""
+def run(family: Family, file: Path, quick: bool, command: str, only: Only = Only(), jobs: int = 1) -> list[Record]:
+    """Run the cells of a family; those of the file stay, unless they are run again. Written after every table and seed.
+
+    ``jobs`` cells run at a time; mixbin's own come first, because their time and evaluations set the budgets of others.
+    """
     kept = read(file)
     runs, records = list(kept["runs"]), {key(record): record for record in kept["records"]}
     runs.append({"command": command, "date": time.strftime("%Y-%m-%d"), "machine": machine(), "versions": versions()})
     cells = [cell for cell in family.cells(quick) if only.wants(cell, records)]
-    loaded: tuple[tuple[str, int] | None, Any] = None, None
     done = []
-    for cell in cells:
-        if loaded[0] != (cell.table, cell.seed):
-            if done:
-                write(file, runs, list(records.values()))
-            loaded = (cell.table, cell.seed), _load(family, cell)
-        record = _record(family, cell, loaded[1], records) | {"run": len(runs) - 1}
-        records[cell.key] = rounded(record)
-        done.append(records[cell.key])
-        print(line(record), flush=True)
-    if done:
+    for _, group in groupby(cells, key=lambda cell: (cell.table, cell.seed)):
+        some = list(group)
+        data = _load(family, some[0])
+        for first in (True, False):
+            for record in _records(family, [it for it in some if (it.method == family.ours) == first], data, records, jobs):
+                records[key(record)] = rounded(record | {"run": len(runs) - 1})
+                done.append(records[key(record)])
+                print(line(record), flush=True)
         write(file, runs, list(records.values()))
     return done
 
@@ -111,12 +114,15 @@ def _load(family: Family, cell: Cell) -> Any:
         return Missing(f"data: {type(error).__name__}: {str(error).splitlines()[0]}")
 
 
-def _record(family: Family, cell: Cell, data: Any, records: dict[Any, Record]) -> Record:
+def _records(family: Family, cells: Sequence[Cell], data: Any, records: dict[Any, Record], jobs: int) -> Iterator[Record]:
     if isinstance(data, Missing):
-        facts = {"family": cell.family, "table": cell.table, "budget": cell.budget, "seed": cell.seed, "method": cell.method}
-        return facts | {"limit": cell.limit, "state": "missing", "reason": str(data)}
-    ours = records.get((cell.family, cell.table, cell.budget, cell.seed, family.ours))
-    return run_cell(family, cell, data, ours if ours is not None and ours["state"] == "ok" else None)
+        for cell in cells:
+            facts = {"family": cell.family, "table": cell.table, "budget": cell.budget, "seed": cell.seed, "method": cell.method}
+            yield facts | {"limit": cell.limit, "state": "missing", "reason": str(data)}
+        return
+    ours = [records.get((cell.family, cell.table, cell.budget, cell.seed, family.ours)) for cell in cells]
+    pairs = [(cell, it if it is not None and it["state"] == "ok" else None) for cell, it in zip(cells, ours, strict=True)]
+    yield from run_cells(family, pairs, data, jobs)
 
 
 def line(record: Record) -> str:

@@ -48,7 +48,7 @@ def load(table: str, seed: int) -> mb.datasets.uci.RegressionData:
 
 def problem_of(data: mb.datasets.uci.RegressionData, cell: Cell) -> mb.RidgeDistillation:
     share = float(cell.budget[:-2]) / 100
-    return mb.RidgeDistillation(data.X, data.y, data.X_val, data.y_val, budget=share, alpha=ALPHA)
+    return mb.RidgeDistillation(data.X, data.y, data.X_val, data.y_val, budget=share, alpha=ALPHA, compact=True)
 
 
 def mixbin(data: mb.datasets.uci.RegressionData, cell: Cell, ours: object) -> Answer:
