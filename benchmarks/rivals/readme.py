@@ -103,7 +103,8 @@ def paper() -> str:
 def made() -> str:
     """The whole table."""
     lines = [
-        "| what to keep | measured (median of the tables) | mixbin | what people take | a rival is better in | mixbin is alone ahead in |",
+        "| what to keep | measured (median of the tables) | mixbin | what people take | a rival is better in "
+        "| mixbin is alone ahead in |",
         "|---|---|---:|---:|---:|---:|",
         *(row(line) for line in LINES),
         paper(),

@@ -56,6 +56,16 @@ class Certificate:
     points_compared, lams_compared : int
         How many binary points the run has compared, if it has compared all of them, and with how many values of lam each; the
         best ones with more. 0 otherwise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mixbin as mb
+    >>> cost = np.array([3.0, -1.0, 2.0, -2.0])
+    >>> problem = mb.FunctionProblem(lambda theta: (cost @ theta, cost), mb.Budget(4, 2))
+    >>> certificate = mb.relax_and_penalize(problem, seed=0).certificate
+    >>> certificate.moves_tried, certificate.moves_total, certificate.best_change  # the best exchange of all costs 3
+    (4, 4, 3.0)
     """
 
     epsilon_star: float
@@ -197,6 +207,15 @@ def certify(
         random sample of this size is tried.
     seed : int
         Seeds the sample.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mixbin as mb
+    >>> cost = np.array([3.0, -1.0, 2.0, -2.0])
+    >>> problem = mb.FunctionProblem(lambda theta: (cost @ theta, cost), mb.Budget(4, 2))
+    >>> mb.certify(problem, [False, False, True, True]).best_change  # an exchange improves this point by 3
+    -3.0
     """
     checked = CheckedProblem(problem)
     checked.where = "certify"

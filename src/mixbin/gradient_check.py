@@ -55,7 +55,16 @@ class GradientFault:
 
 @dataclass(frozen=True)
 class GradientCheck:
-    """What ``check_gradient`` has found; printed, it is "ok" or one line for each entry that is off."""
+    """What ``check_gradient`` has found; printed, it is "ok" or one line for each entry that is off.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> problem = mb.FunctionProblem(lambda theta: ((theta**2).sum(), theta), mb.Hypercube(3))  # 2 * theta would be right
+    >>> found = mb.check_gradient(problem)
+    >>> found.ok, len(found.faults)
+    (False, 3)
+    """
 
     faults: tuple[GradientFault, ...]
     """The entries that are off, the worst first; each entry once."""

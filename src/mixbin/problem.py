@@ -24,7 +24,17 @@ PREFERENCES = ("inner_steps", "starts", "portfolio_starts")
 
 
 class Evaluation(NamedTuple):
-    """G at one point, its gradients, and the state of the lower level."""
+    """G at one point, its gradients, and the state of the lower level.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mixbin as mb
+    >>> problem = mb.QuadraticProblem(np.eye(2), np.zeros(2), mb.Budget(2, 1))
+    >>> got = problem.evaluate(np.array([0.5, 0.5]), np.empty(0))
+    >>> got.value, got.grad_theta
+    (0.25, array([0.5, 0.5]))
+    """
 
     value: float
     """G without the penalty; +inf if no model can be trained, as for an empty selection."""
@@ -54,6 +64,17 @@ class Problem(Protocol):
       value at its first point, and warns if it is clearly wrong (see ``mixbin.check_gradient``).
 
     An attribute that is None counts as missing. A method refuses a problem that offers something unusable or incomplete.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mixbin as mb
+    >>> class Sum:  # any class with these three will do
+    ...     theta_set, lam_set = mb.Budget(3, 1), mb.Box.empty()
+    ...     def evaluate(self, theta, lam, *, warm=None, gradient=True):
+    ...         return mb.Evaluation(float(theta @ [3.0, 1.0, 2.0]), np.array([3.0, 1.0, 2.0]), np.empty(0))
+    >>> isinstance(Sum(), mb.Problem), mb.relax_and_penalize(Sum(), seed=0).theta
+    (True, array([False,  True, False]))
     """
 
     @property

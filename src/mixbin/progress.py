@@ -21,7 +21,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Event:
-    """The state of a run after a step or polish pass (``kind`` "step") or an outer iteration ("outer"). Arrays are read-only."""
+    """The state of a run after a step or polish pass (``kind`` "step") or an outer iteration ("outer"). Arrays are read-only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mixbin as mb
+    >>> cost = np.array([3.0, -1.0, 2.0, -2.0])
+    >>> problem = mb.FunctionProblem(lambda theta: (cost @ theta, cost), mb.Budget(4, 2))
+    >>> def stop_early(event):  # any callback gets such events
+    ...     if event.n_evaluations >= 3:
+    ...         event.stop()
+    >>> str(mb.relax_and_penalize(problem, seed=0, callbacks=[stop_early]).status)
+    'STOPPED'
+    """
 
     kind: str
     phase: str
@@ -68,6 +81,14 @@ class ProgressDisplay:
         The console to write to; stderr by default.
     note : callable, optional
         A function without arguments that returns a text for the right end of the line, such as how much was read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mixbin as mb
+    >>> cost = np.array([3.0, -1.0, 2.0, -2.0])
+    >>> problem = mb.FunctionProblem(lambda theta: (cost @ theta, cost), mb.Budget(4, 2))
+    >>> result = mb.relax_and_penalize(problem, seed=0, callbacks=[mb.ProgressDisplay("four items")])
     """
 
     def __init__(self, label: str = "", console: "Console | None" = None, note: Callable[[], str] | None = None) -> None:

@@ -27,7 +27,14 @@ SHORT_SETTINGS = ("solver", "inner_steps", "starts", "polish", "seed")
 
 
 class Status(StrEnum):
-    """How the run ended, and what kind of answer it gives."""
+    """How the run ended, and what kind of answer it gives.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> mb.Status.BINARY == "BINARY", [str(it) for it in mb.Status]
+    (True, ['BINARY', 'REPAIRED', 'RELAXED', 'INFEASIBLE', 'STOPPED'])
+    """
 
     BINARY = "BINARY"
     """The penalty made theta binary, or a search among binary points found it; the answer is feasible."""
@@ -55,6 +62,16 @@ class Trace:
     All rows have the columns start, phase, outer, inner, epsilon, G, phi, step and n_evaluations. Rows of outer iterations also
     have distance, integrality (max_i min(theta_i, 1 - theta_i)), n_selected and seconds. There is a column lam if lam is a single
     number, and a column for each number that the lower level reports.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mixbin as mb
+    >>> cost = np.array([3.0, -1.0, 2.0, -2.0])
+    >>> problem = mb.FunctionProblem(lambda theta: (cost @ theta, cost), mb.Budget(4, 2))
+    >>> trace = mb.relax_and_penalize(problem, seed=0).trace
+    >>> trace.column("G")[-1].item(), list(trace.to_frame().columns[:3])
+    (-3.0, ['start', 'phase', 'outer'])
     """
 
     FIRST = ("start", "phase", "outer", "inner", "epsilon", "G", "phi", "step", "n_evaluations")
@@ -153,6 +170,16 @@ class Result:
     settings : dict
         The settings that the method used, as plain numbers and texts (solver and penalty by their repr); ``preferred`` lists
         those that came from the problem's ``preferred_settings``. Empty for results of earlier versions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mixbin as mb
+    >>> cost = np.array([3.0, -1.0, 2.0, -2.0])
+    >>> problem = mb.FunctionProblem(lambda theta: (cost @ theta, cost), mb.Budget(4, 2))
+    >>> result = mb.relax_and_penalize(problem, seed=0)
+    >>> result.theta, result.value, result.n_selected
+    (array([False,  True, False,  True]), -3.0, 2)
     """
 
     theta: NDArray[Any]

@@ -23,7 +23,17 @@ MOST_NOISE = 1e100
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupLassoData:
-    """Training, validation and test rows of tasks that share a structure, with the true structure and the true models."""
+    """Training, validation and test rows of tasks that share a structure, with the true structure and the true models.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> data = mb.datasets.make_group_lasso("equal", n_tasks=30, n_features=6, n_groups=2, seed=0)
+    >>> data.X.shape, data.y.shape
+    ((30, 20, 6), (30, 20))
+    >>> data.labels
+    array([0, 0, 0, 1, 1, 1])
+    """
 
     X: Floats
     """The training rows, of shape (tasks, rows, features); X_val and X_test have the same shape."""
@@ -83,6 +93,12 @@ def make_group_lasso(
         The standard deviation of the noise, relative to that of the task's signal Xw.
     seed : int, Generator or None, default 0
         The same seed gives the same data.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> mb.datasets.make_group_lasso("equal", n_tasks=30, n_features=20, n_groups=4, seed=0)
+    GroupLassoData(30 tasks of 20 rows, 20 features in groups of [5, 5, 5, 5])
     """
     check.choice("groups", groups, ("equal", "inequal", "random"))
     a = check.real("a", a, low=0, high=1)

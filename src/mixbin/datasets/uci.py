@@ -49,7 +49,16 @@ FIRST1176, FIRST1176_DIGEST = 1_176, "f399db30f222536700aa4989b1fb12495a9aebcba5
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RegressionData:
-    """Training, validation and test rows of a regression, in float64."""
+    """Training, validation and test rows of a regression, in float64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mixbin as mb
+    >>> X, y = np.eye(4), np.arange(4.0)
+    >>> mb.datasets.RegressionData(X, y, X, y, X, y, "small", "four rows")
+    RegressionData(small: 4 training, 4 validation and 4 test rows, 4 features)
+    """
 
     X: Floats
     y: Floats
@@ -86,6 +95,12 @@ def load_blog(path: str | os.PathLike[str] | None = None) -> RegressionData:
     References
     ----------
     K. Buza (2014), "Feedback Prediction for Blogs"; UCI Machine Learning Repository, data set 304.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> mb.datasets.load_blog()  # doctest: +SKIP
+    RegressionData(blog: 52,397 training, 6,535 validation and 1,089 test rows, 280 features)
     """
     return BLOG.read(path, _blog)
 
@@ -112,6 +127,12 @@ def load_music(path: str | os.PathLike[str] | None = None) -> RegressionData:
     References
     ----------
     T. Bertin-Mahieux et al. (2011), "The Million Song Dataset"; UCI Machine Learning Repository, data set 203.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> mb.datasets.load_music()  # doctest: +SKIP
+    RegressionData(music: 231,857 training, 51,630 validation and 231,858 test rows, 90 features)
     """
     return MUSIC.read(path, _music)
 

@@ -21,7 +21,15 @@ tests, since its strength is one more number to fit; a group that was really the
 
 @dataclass(frozen=True)
 class GroupCurve:
-    """The validation loss for different numbers of groups."""
+    """The validation loss for different numbers of groups.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> curve = mb.GroupCurve(candidates=(2, 3), values=(0.5, 0.4), used=(2, 3), evidence=(-90.0, -60.0), suggested=3)
+    >>> curve.suggested, curve.used
+    (3, (2, 3))
+    """
 
     candidates: tuple[int, ...]
     """The numbers of groups, ascending."""
@@ -75,6 +83,14 @@ def suggest_n_groups(
     Returns
     -------
     GroupCurve
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> data = mb.datasets.make_group_lasso("equal", n_tasks=30, n_features=12, n_groups=3, seed=0)
+    >>> curve = mb.suggest_n_groups(data.X, data.y, candidates=(2, 3, 4), random_state=0)
+    >>> curve.suggested
+    3
     """
     remedy = "such as (2, 5, 10)"
     if not np.iterable(candidates) or isinstance(candidates, (str, bytes)):

@@ -20,6 +20,16 @@ def enumerate_binary(problem: Problem) -> Result:
 
     Sets with more than 2**20 points are refused. If the problem has a lam, a local search from the middle of the box minimises
     over lam at every binary point. So the answer is exact if the problem has no lam, or if G is unimodal in lam.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mixbin as mb
+    >>> cost = np.array([3.0, -1.0, 2.0, -2.0])
+    >>> problem = mb.FunctionProblem(lambda theta: (cost @ theta, cost), mb.Budget(4, 2))
+    >>> result = mb.enumerate_binary(problem)
+    >>> result.theta, result.value
+    (array([False,  True, False,  True]), -3.0)
     """
     checked = CheckedProblem(problem)
     # A set with more than LARGEST entries is refused without counting its points, since counting alone would take long.

@@ -115,6 +115,16 @@ def relax_and_penalize(
     Result
         The status is BINARY if the penalty made theta binary or a search among binary points found it, REPAIRED if a limit ended
         the run before that, and STOPPED if a callback did.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mixbin as mb
+    >>> likeness = np.array([[2.0, 1.9, 0.1], [1.9, 2.0, 0.2], [0.1, 0.2, 2.0]])  # items 0 and 1 are alike
+    >>> problem = mb.FunctionProblem(lambda theta: (theta @ likeness @ theta, 2 * likeness @ theta), mb.Budget(3, 2))
+    >>> result = mb.relax_and_penalize(problem, seed=0)
+    >>> result.theta, round(result.value, 3), str(result.status)
+    (array([ True, False,  True]), 4.2, 'BINARY')
     """
     checked = CheckedProblem(problem)
     settings = check_settings(

@@ -51,6 +51,15 @@ def relax_and_round(
     theta0, lam0, solver, max_evaluations, time_limit, reoptimize_lam, starts, seed, callbacks, checkpoint, checkpoint_every
         As in ``relax_and_penalize``. For a fair comparison, set ``max_evaluations`` to the number that ``relax_and_penalize``
         used. The best start is the one with the lowest binary value for "top-k", and with the lowest relaxed value otherwise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mixbin as mb
+    >>> cost = np.array([3.0, -1.0, 2.0, -2.0])
+    >>> problem = mb.FunctionProblem(lambda theta: (cost @ theta, cost), mb.Budget(4, 2))
+    >>> mb.relax_and_round(problem, seed=0).theta
+    array([False,  True, False,  True])
     """
     checked = CheckedProblem(problem)
     settings = check_settings(

@@ -9,7 +9,15 @@ Floats = NDArray[np.float64]
 
 
 class Penalty(ABC):
-    """A concave, differentiable function phi of theta that vanishes exactly on binary points."""
+    """A concave, differentiable function phi of theta that vanishes exactly on binary points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mixbin as mb
+    >>> isinstance(mb.Quadratic(), mb.penalties.Penalty), mb.Quadratic().value(np.array([0.0, 1.0]))
+    (True, 0.0)
+    """
 
     @abstractmethod
     def value(self, theta: Floats) -> float:

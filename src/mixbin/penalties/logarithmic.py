@@ -23,6 +23,13 @@ class Logarithmic(Penalty):
     ----------
     alpha : float
         From 1e-50 to 1e50. The smaller alpha is, the flatter phi is around one half.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mixbin as mb
+    >>> mb.Logarithmic(0.1).gradient(np.array([0.0, 0.5, 1.0]))
+    array([ 1.,  0., -1.])
     """
 
     alpha: float = 0.1

@@ -21,6 +21,17 @@ def budget_curve(curve: BudgetCurve, *, across: bool = True) -> "Figure":
     """Draw the excess and the error on rows that were not kept against the number of rows, chosen and random.
 
     The two panels stand side by side, or below each other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mixbin as mb
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 2))
+    >>> y = X @ [1.0, 2.0] + rng.normal(size=60)
+    >>> figure = mb.plot.budget_curve(mb.budget_curve(X, y, [5, 20], random_state=0))
+    >>> len(figure.axes)
+    2
     """
     figure = new_figure(9.6, 3.4) if across else new_figure(4.9, 5.8)
     first, second = figure.subplots(1, 2) if across else figure.subplots(2, 1)

@@ -22,7 +22,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class DistanceCurve:
-    """What the figure of the distance shows."""
+    """What the figure of the distance shows.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> curve = mb.plot.distance_curve([0, 10, 20], [0.5, 0.3, 0.0], unit="steps")
+    >>> curve.distance, curve.xlabel
+    (array([0.5, 0.3, 0. ]), 'steps')
+    """
 
     steps: Floats
     distance: Floats
@@ -47,6 +55,13 @@ def distance_curve(steps: ArrayLike, distance: ArrayLike, title: str = "", unit:
         The title of the figure.
     unit : str
         What ``steps`` counts; this is the label of the horizontal axis.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mixbin as mb
+    >>> mb.plot.distance_curve([0, 10, 20], [0.5, np.nan, 0.0]).steps
+    array([ 0., 20.])
     """
     x = checked_steps(steps)
     y = with_gaps("distance", distance, x.shape)
@@ -72,6 +87,14 @@ def distance(result: Result | Trace | DistanceCurve, *, ax: Axes | None = None) 
     -------
     Axes
         The axes; ``.figure`` is the figure.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> curve = mb.plot.distance_curve([0, 10, 20], [0.5, 0.3, 0.0])
+    >>> axes = mb.plot.distance(curve)  # or a Result
+    >>> axes.get_xlabel()
+    'evaluations of G'
     """
     curve = result if isinstance(result, DistanceCurve) else _curve_of(result)
     if ax is None:

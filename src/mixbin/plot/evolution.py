@@ -36,6 +36,15 @@ class Evolution:
     """What the five panels show.
 
     An entry is not finite if rounding left no row to train on; such entries are not drawn, and a note counts them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mixbin as mb
+    >>> names = ("validation", "validation_rounded", "n_selected", "integrality", "test", "test_rounded", "rmse")
+    >>> it = mb.plot.Evolution(steps=[0, 1], unit="steps", budget=2, **dict.fromkeys(names, np.array([2.0, 1.0])))
+    >>> it.validation, it.unit
+    (array([2., 1.]), 'steps')
     """
 
     steps: Floats
@@ -87,6 +96,17 @@ def evolution(it: Evolution, *, ax: "Sequence[Axes] | None" = None) -> "Axes":
     -------
     Axes
         The axes of the validation loss; ``.figure`` is the figure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mixbin as mb
+    >>> curve = np.array([3.0, 2.0, 1.0])
+    >>> names = ("validation", "validation_rounded", "n_selected", "integrality", "test", "test_rounded", "rmse")
+    >>> it = mb.plot.Evolution(steps=[0, 1, 2], unit="steps", budget=2, **dict.fromkeys(names, curve))
+    >>> axes = mb.plot.evolution(it)
+    >>> len(axes.figure.axes)
+    6
     """
     if ax is None:
         return first_axes(evolution_figure(it))

@@ -19,7 +19,14 @@ EDGE = 0.005
 
 
 class Bar(NamedTuple):
-    """A method in the picture: its error, and the spread of it over several draws."""
+    """A method in the picture: its error, and the spread of it over several draws.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> mb.plot.Bar("random rows", 1.3, spread=0.1)
+    Bar(name='random rows', value=1.3, spread=0.1, ours=False)
+    """
 
     name: str
     value: float
@@ -28,7 +35,14 @@ class Bar(NamedTuple):
 
 
 def compared(bars: Sequence[Bar], label: str, width: float = 9.6) -> "Figure":
-    """Draw the errors of several methods as dots on one axis, each with its spread; a line marks the first one."""
+    """Draw the errors of several methods as dots on one axis, each with its spread; a line marks the first one.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> bars = [mb.plot.Bar("all rows", 1.0), mb.plot.Bar("random rows", 1.3, spread=0.1)]
+    >>> figure = mb.plot.compared(bars, "error on new rows")
+    """
     figure = new_figure(width, 0.75 + 0.33 * len(bars))
     axes = figure.subplots()
     places = np.arange(len(bars))[::-1]
@@ -67,6 +81,15 @@ def where_kept(points: ArrayLike, kept: ArrayLike, shares: Sequence[float], n_ke
         The share of the variance that each component has.
     n_kept : int
         How many rows were kept.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mixbin as mb
+    >>> points = np.random.default_rng(0).normal(size=(100, 2))
+    >>> figure = mb.plot.where_kept(points, points[:5], shares=(0.6, 0.4), n_kept=5)
+    >>> figure.axes[0].get_xlabel()
+    'first principal component (60 % of the variance)'
     """
     rows, chosen = np.asarray(points, dtype=np.float64), np.asarray(kept, dtype=np.float64).reshape(-1, 2)
     low, high = (_edges(np.concatenate([rows, chosen])[:, i]) for i in (0, 1))

@@ -34,7 +34,15 @@ ALL_ROWS_COLOUR = "0.72"
 
 @dataclass(frozen=True, eq=False)
 class SelectionShares:
-    """What the figure of a selection shows: the shares of all rows and of the selected rows in the same bins."""
+    """What the figure of a selection shows: the shares of all rows and of the selected rows in the same bins.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> shares = mb.plot.selection_shares([True, False, True, False], [1.0, 2.0, 2.0, 3.0], name="price")
+    >>> shares.name, shares.n_selected, shares.single_values
+    ('price', 2, True)
+    """
 
     low: Floats
     """The lower edge of each bin, which belongs to the bin; -inf for an open first bin."""
@@ -67,6 +75,13 @@ def selection_shares(theta: ArrayLike, values: ArrayLike | None = None, name: st
         Heavy tails get bins that grow (1, 2, 5, 10, ...), or one open bin if the values are far from 0.
     name : str
         The name of the quantity, for the axis.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> shares = mb.plot.selection_shares([True, False, True, False], [1.0, 2.0, 2.0, 3.0])
+    >>> shares.low, shares.all_rows, shares.selected
+    (array([1., 2., 3.]), array([0.25, 0.5 , 0.25]), array([0.5, 0.5, 0. ]))
     """
     return _shares("theta", theta, values, name)
 
@@ -170,6 +185,13 @@ def selection(result: Result | ArrayLike, values: ArrayLike | None = None, name:
     -------
     Axes
         The axes; ``.figure`` is the figure.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> axes = mb.plot.selection([True, False, True, False], [1.0, 2.0, 2.0, 3.0], name="price")
+    >>> axes.get_xlabel()
+    'price'
     """
     shares = _shares("result", result.theta if isinstance(result, Result) else result, values, name)
     if ax is None:

@@ -37,7 +37,15 @@ SMALL_ROW, SMALL_COLUMN, SMALL_NAMED = 0.06, 0.15, 10
 
 @dataclass(frozen=True, eq=False)
 class StructureMap:
-    """What the heat map of a structure shows."""
+    """What the heat map of a structure shows.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> it = mb.plot.structure_map([[1, 0], [0, 1], [1, 0]], title="found")
+    >>> it.matrix.shape, it.title
+    ((3, 2), 'found')
+    """
 
     matrix: Floats
     """(features, groups), in the order in which they are drawn."""
@@ -64,6 +72,13 @@ def structure_map(
         the groups of ``theta`` by the groups of it that they overlap most: equal structures give equal maps.
     title : str
         The title of the map.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> it = mb.plot.structure_map([[1, 0], [0, 1], [1, 0]], names=["age", "rent", "size"])
+    >>> it.row_labels, it.order.tolist()
+    (('age', 'size', 'rent'), [0, 2, 1])
     """
     return _map("theta", theta, names, labels, title)
 
@@ -120,6 +135,13 @@ def structure(
     -------
     Axes
         The axes of the structure; ``.figure`` is the figure.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> axes = mb.plot.structure([[1, 0], [0, 1], [1, 0]], names=["age", "rent", "size"])
+    >>> axes.get_title()
+    'found'
     """
     found = _map("result", result.theta if isinstance(result, Result) else result, names, labels, title)
     if ax is None:
@@ -143,7 +165,15 @@ def _beside_the_true_one(found: StructureMap, names: Sequence[str] | None, label
 
 
 def draw(*maps: StructureMap) -> Figure:
-    """Draw heat maps side by side; maps with the same order of features show their names once."""
+    """Draw heat maps side by side; maps with the same order of features show their names once.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> found = mb.plot.structure_map([[1, 0], [0, 1], [1, 0]], title="found")
+    >>> true = mb.plot.structure_map([[1, 0], [1, 0], [0, 1]], title="true")
+    >>> figure = mb.plot.draw(found, true)
+    """
     if not maps:
         raise InvalidInput("maps must hold at least one structure, got none; make one with structure_map")
     rows, columns = max(len(it.matrix) for it in maps), sum(it.matrix.shape[1] for it in maps)

@@ -27,7 +27,18 @@ title says how many they are."""
 
 @dataclass(frozen=True, eq=False)
 class TraceCurves:
-    """What the figure of a run shows: one start, with at most 2,000 points per curve."""
+    """What the figure of a run shows: one start, with at most 2,000 points per curve.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mixbin as mb
+    >>> cost = np.array([3.0, -1.0, 2.0, -2.0])
+    >>> problem = mb.FunctionProblem(lambda theta: (cost @ theta, cost), mb.Budget(4, 2))
+    >>> curves = mb.plot.trace_curves(mb.relax_and_penalize(problem, seed=0))
+    >>> curves.start, str(curves.phase[0])
+    (0, 'relax')
+    """
 
     start: int
     n_starts: int
@@ -56,6 +67,16 @@ def trace_curves(result: Result | Trace, start: int | None = None) -> TraceCurve
         What a method returned, or its ``trace``.
     start : int, optional
         The number of the start, from 0; by default the start that gave the result (for a Trace, the one with the lowest last G).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mixbin as mb
+    >>> cost = np.array([3.0, -1.0, 2.0, -2.0])
+    >>> problem = mb.FunctionProblem(lambda theta: (cost @ theta, cost), mb.Budget(4, 2))
+    >>> curves = mb.plot.trace_curves(mb.relax_and_penalize(problem, seed=0))
+    >>> curves.G.shape == curves.evaluations.shape
+    True
     """
     if not isinstance(result, (Result, Trace)):
         raise check.fail("result", result, "a Result or a Trace", "pass what relax_and_penalize or relax_and_round returned")
@@ -141,6 +162,16 @@ def trace(result: Result | Trace, start: int | None = None, *, ax: "Axes | None"
     -------
     Axes
         The axes of G; ``.figure`` is the whole figure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mixbin as mb
+    >>> cost = np.array([3.0, -1.0, 2.0, -2.0])
+    >>> problem = mb.FunctionProblem(lambda theta: (cost @ theta, cost), mb.Budget(4, 2))
+    >>> axes = mb.plot.trace(mb.relax_and_penalize(problem, seed=0))
+    >>> len(axes.figure.axes)
+    3
     """
     if ax is None:
         return first_axes(trace_figure(result, start))

@@ -112,6 +112,16 @@ def paper_problem(
         The seed for the random coordinates of the distillations' gradients.
     n_jobs : int, optional
         The number of threads over the tasks, for groups only; None takes all cores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mixbin as mb
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(700, 3)), rng.normal(size=700)
+    >>> problem = mb.paper_problem("blog", X, y, X[:50], y[:50], budget=0.1)
+    >>> problem.theta_set
+    Budget(700, 70)
     """
     check.choice("experiment", experiment, tuple(BETA))
     if experiment == "groups":

@@ -21,6 +21,12 @@ class BinarySet(ABC):
     """A convex, compact subset Theta of [0, 1]^p together with its binary points Theta_bin.
 
     Arrays that go in and come out have the set's ``shape``. Points of Theta are float64, binary points are bool.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> isinstance(mb.Budget(4, 2), mb.sets.BinarySet), mb.Budget(4, 2).size, mb.Budget(4, 2).n_moves([1, 1, 0, 0])
+    (True, 4, 4)
     """
 
     shape: tuple[int, ...]

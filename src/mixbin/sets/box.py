@@ -23,6 +23,12 @@ class Box:
         The bounds, of equal shape, finite.
     log : bool
         Whether solvers take their steps in log(lam), as they should for quantities that range over decades; needs ``lower > 0``.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> mb.Box(1e-3, 10.0, log=True)
+    Box(0.001, 10, log=True)
     """
 
     def __init__(self, lower: ArrayLike, upper: ArrayLike, *, log: bool = False) -> None:

@@ -50,6 +50,14 @@ class Budget(BinarySet):
         ``Budget(5, 1)`` selects one entry, ``Budget(5, 1.0)`` all five.
     at_most : bool
         Whether fewer than ``k`` entries may be selected.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> mb.Budget(4, 2).project([0.9, 0.8, 0.5, 0.1])  # sums to 2
+    array([0.825, 0.725, 0.425, 0.025])
+    >>> mb.Budget(4, 2).vertex([0.9, 0.8, 0.5, 0.1])
+    array([ True,  True, False, False])
     """
 
     def __init__(self, size: int, k: int | float, at_most: bool = False) -> None:

@@ -22,6 +22,12 @@ class Hypercube(BinarySet):
     ----------
     shape : int or tuple of int
         The shape of theta.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> mb.Hypercube(3).project([-0.5, 0.5, 1.5])
+    array([0. , 0.5, 1. ])
     """
 
     def __init__(self, shape: int | tuple[int, ...]) -> None:

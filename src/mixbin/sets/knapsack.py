@@ -32,6 +32,13 @@ class Knapsack(BinarySet):
         The weight of each entry, positive.
     capacity : float
         The largest total weight of the selected entries, positive.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> bag = mb.Knapsack(weights=[3.0, 2.0, 2.0], capacity=4.0)
+    >>> bag.contains([0, 1, 1]), bag.contains([1, 1, 0])
+    (True, False)
     """
 
     def __init__(self, weights: ArrayLike, capacity: float) -> None:

@@ -25,6 +25,13 @@ class OneHot(BinarySet):
         The number of items to assign, such as features.
     columns : int
         The number of groups to choose from.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> mb.OneHot(2, 3).vertex([[0.2, 0.5, 0.3], [0.9, 0.0, 0.1]])  # one group for each of two features
+    array([[False,  True, False],
+           [ True, False, False]])
     """
 
     def __init__(self, rows: int, columns: int) -> None:

@@ -13,7 +13,14 @@ from mixbin.solvers.objective import Objective
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """A point together with everything computed there: arrays and scalars only, because a checkpoint stores them."""
+    """A point together with everything computed there: arrays and scalars only, because a checkpoint stores them.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> issubclass(mb.SpectralGradient.state_type, mb.solvers.State)
+    True
+    """
 
     theta: Floats
     lam: Floats
@@ -50,6 +57,11 @@ class Solver(Protocol[S]):
     """A continuous minimiser of G + phi/eps.
 
     ``step`` must be a pure function of the state: a run resumed from a checkpoint then continues to the same bits.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> mb.testing.check_solver(mb.SpectralGradient())  # a solver of your own: the same call
     """
 
     state_type: ClassVar[type[Any]]

@@ -36,6 +36,15 @@ class FrankWolfe:
     ----------
     tol : float
         The solver is done when the Frank-Wolfe gap has fallen to this share of the largest gap of the run.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mixbin as mb
+    >>> cost = np.array([3.0, -1.0, 2.0, -2.0])
+    >>> problem = mb.FunctionProblem(lambda theta: (cost @ theta, cost), mb.Budget(4, 2))
+    >>> mb.relax_and_penalize(problem, solver=mb.FrankWolfe(), seed=0).theta
+    array([False,  True, False,  True])
     """
 
     state_type: ClassVar = FrankWolfeState

@@ -34,6 +34,15 @@ class ProjectedGradient:
     tol : float
         With backtracking, the solver is done when a step moves (theta, lam) by at most this (lam in its unit box). With a fixed
         step, it is done only when a step moves nothing: a short fixed step does not mean that the solver has converged.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mixbin as mb
+    >>> cost = np.array([3.0, -1.0, 2.0, -2.0])
+    >>> problem = mb.FunctionProblem(lambda theta: (cost @ theta, cost), mb.Budget(4, 2))
+    >>> mb.relax_and_penalize(problem, solver=mb.ProjectedGradient(), seed=0).theta
+    array([False,  True, False,  True])
     """
 
     state_type: ClassVar = ProjectedState

@@ -74,6 +74,15 @@ class Saga:
     memory_limit : int
         The size of the table in bytes, at most. A table that would be larger is made with fewer rows, each for a block of terms;
         a warning in the log and ``info["memory_rows"]`` tell. A step works on a copy of the table, so it needs twice the memory.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> data = mb.datasets.make_group_lasso("equal", n_tasks=20, n_features=6, n_groups=2, seed=0)
+    >>> problem = mb.GroupLassoStructure(data.X, data.y, data.X_val, data.y_val, n_groups=2)  # a mean over tasks
+    >>> result = mb.relax_and_penalize(problem, solver=mb.Saga(), seed=0, starts=1)
+    >>> result.theta.shape
+    (6, 2)
     """
 
     state_type: ClassVar = SagaState

@@ -42,6 +42,15 @@ class SpectralGradient:
     stall : float
         The solver is also done when its last three steps together have lowered the value by at most this share of it. Use it if
         values are not exact: steps that follow their errors lead nowhere. 0 is for exact values and never ends the solver.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mixbin as mb
+    >>> cost = np.array([3.0, -1.0, 2.0, -2.0])
+    >>> problem = mb.FunctionProblem(lambda theta: (cost @ theta, cost), mb.Budget(4, 2))
+    >>> mb.relax_and_penalize(problem, solver=mb.SpectralGradient(), seed=0).theta
+    array([False,  True, False,  True])
     """
 
     state_type: ClassVar = SpectralState

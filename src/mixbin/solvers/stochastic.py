@@ -54,6 +54,15 @@ class StochasticGradient:
     tol : float
         The solver is done when a whole pass stays within this distance of its first point, scaled to the length of the schedule's
         first steps. With a fixed ``step_size`` it is done only when nothing moves: short steps do not mean that it has converged.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> data = mb.datasets.make_group_lasso("equal", n_tasks=20, n_features=6, n_groups=2, seed=0)
+    >>> problem = mb.GroupLassoStructure(data.X, data.y, data.X_val, data.y_val, n_groups=2)  # a mean over tasks
+    >>> result = mb.relax_and_penalize(problem, solver=mb.StochasticGradient(), seed=0, starts=1)
+    >>> result.theta.shape
+    (6, 2)
     """
 
     state_type: ClassVar = StochasticState

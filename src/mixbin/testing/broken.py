@@ -12,7 +12,20 @@ MOST_SHOWN = 24
 
 
 class ConformanceError(AssertionError):
-    """A class breaks a promise of its contract: the message names the promise, the input, what was expected and what came."""
+    """A class breaks a promise of its contract: the message names the promise, the input, what was expected and what came.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> class Wrong(mb.Hypercube):
+    ...     def project(self, x):
+    ...         return super().project(x) + 1
+    >>> try:
+    ...     mb.testing.check_set(Wrong(3))
+    ... except mb.testing.ConformanceError as error:
+    ...     print(str(error).splitlines()[0])
+    Wrong.project must return a point of the set.
+    """
 
 
 class Subject:

@@ -23,7 +23,24 @@ Hypergradient = Implicit | Unrolled | FirstOrder
 
 
 class TorchBilevel:
-    """What ``bilevel`` returns: G(theta, lam) = outer(module trained with (theta, lam), theta, lam), with its hypergradient."""
+    """What ``bilevel`` returns: G(theta, lam) = outer(module trained with (theta, lam), theta, lam), with its hypergradient.
+
+    Examples
+    --------
+    >>> import torch, mixbin as mb
+    >>> noisy = torch.tensor([1.0, 1.1, 8.0]).double()
+    >>> class Mean(torch.nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.w = torch.nn.Parameter(torch.zeros(()).double())
+    >>> def inner(module, theta, lam, batch):
+    ...     return (theta * (module.w - noisy) ** 2).sum()
+    >>> def outer(module, theta, lam, batch):
+    ...     return (module.w - 1) ** 2
+    >>> problem = mb.torch.bilevel(Mean(), inner, outer, theta_set=mb.Budget(3, 2))
+    >>> isinstance(problem, mb.torch.TorchBilevel)
+    True
+    """
 
     def __init__(
         self,

@@ -25,7 +25,16 @@ KINDS = (torch.nn.Linear, torch.nn.Conv1d, torch.nn.Conv2d, torch.nn.Conv3d)
 
 @dataclass(frozen=True)
 class Pruned:
-    """What ``prune`` returns."""
+    """What ``prune`` returns.
+
+    Examples
+    --------
+    >>> import torch, mixbin as mb
+    >>> net = torch.nn.Linear(2, 2)
+    >>> masks = {"weight": torch.tensor([[True, False], [False, False]])}
+    >>> mb.torch.Pruned(net, masks, None).kept
+    0.25
+    """
 
     module: Any
     """A trained copy with the masks of torch.nn.utils.prune; ``torch.nn.utils.prune.remove`` makes them permanent."""

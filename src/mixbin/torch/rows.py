@@ -40,6 +40,18 @@ class RowProblem:
 
     The gradient needs one forward pass over all rows at u and w. Minibatches make value and gradient estimates; the same
     arguments give the same ones.
+
+    Examples
+    --------
+    >>> import functools
+    >>> import numpy as np, torch, mixbin as mb
+    >>> from mixbin.torch.tables import Table
+    >>> X = torch.randn(40, 2, generator=torch.Generator().manual_seed(0))
+    >>> rows, loss = Table(X, (X[:, 0] > 0).long()), torch.nn.CrossEntropyLoss(reduction="none")
+    >>> train = mb.torch.Train(functools.partial(torch.optim.SGD, lr=0.1), steps=20, batch_size=8)
+    >>> problem = mb.torch.RowProblem(torch.nn.Linear(2, 2), loss, rows, rows, mb.Budget(40, 10), train, mb.FirstOrder())
+    >>> problem.evaluate(problem.theta_set.start(), np.empty(0)).grad_theta.shape
+    (40,)
     """
 
     def __init__(

@@ -47,6 +47,17 @@ class Proof:
         Nodes still to be looked at; 0 if proved.
     seconds : float
         Time spent, over all calls.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mixbin as mb
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(50, 6))
+    >>> y = X @ [3.0, 0.0, 0.0, 2.0, 0.0, 0.0] + rng.normal(size=50)
+    >>> proof = mb.prove_best_subset(mb.BestSubset(X, y, 2, gamma=1.0))
+    >>> proof.proved, proof.theta
+    (True, array([ True, False, False,  True, False, False]))
     """
 
     theta: NDArray[np.bool_]

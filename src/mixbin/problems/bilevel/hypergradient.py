@@ -36,6 +36,12 @@ class Implicit:
         Iterative solvers stop when the residual is at most this share of the right-hand side.
     max_steps : int
         The largest number of iterations.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> mb.Implicit("cg", tol=1e-6)  # pass it as mb.bilevel(..., hypergradient=...)
+    Implicit(solver='cg', tol=1e-06, max_steps=1000)
     """
 
     solver: Any = "auto"
@@ -62,6 +68,12 @@ class Unrolled:
         The number of steps. The lower level always starts from w0, so that G is one function of (theta, lam). An optimistix
         minimiser may stop earlier, when it meets its own tolerances. In PyTorch the optimiser must be one that torch.optim can
         differentiate, such as SGD or Adam.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> mb.Unrolled(50)  # through 50 steps of the training; pass it as mb.bilevel(..., hypergradient=...)
+    Unrolled(q=50)
     """
 
     q: int = 100
@@ -89,6 +101,12 @@ class FirstOrder:
     steps : int, optional
         Only with ``Train`` in PyTorch: how many steps follow the training, once on each of the two objectives and on the same
         minibatches, so that what an unfinished training would still have gained cancels. By default as many as the training has.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> mb.FirstOrder(weight=50.0)  # pass it as mb.bilevel(..., hypergradient=...)
+    FirstOrder(weight=50.0, steps=None)
     """
 
     weight: float = 100.0

@@ -31,6 +31,12 @@ class Minimise:
         The lower level counts as converged when no entry of the gradient of ``inner`` exceeds this.
     limit : float
         If an entry of that gradient exceeds this, the evaluation is an error, because G and its gradient would be meaningless.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> mb.Minimise(max_steps=200, newton=0)  # no Newton steps: for a model whose Hessian is expensive
+    Minimise(solver=None, max_steps=200, newton=0, tol=1e-06, limit=0.01)
     """
 
     solver: Any = None
@@ -59,6 +65,15 @@ class FixedPoint:
         The iteration has converged when no entry of w moves by more than this in a step.
     limit : float
         If an entry of w still moves by more than this in the last step, the evaluation is an error.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> def step(w, theta, lam):  # a gradient step on 1/2 (w - theta)^2, then back to w >= 0
+    ...     return (w - 0.5 * (w - theta)).clip(0)
+    >>> lower = mb.FixedPoint(step, max_steps=500)
+    >>> lower.max_steps, lower.tol
+    (500, 1e-09)
     """
 
     step: Callable[[Any, Any, Any], Any]
@@ -83,6 +98,13 @@ class OwnSolver:
         parameters, in the order of ``module.parameters()``.
     tol, limit : float
         As for ``Minimise``.
+
+    Examples
+    --------
+    >>> import mixbin as mb
+    >>> lower = mb.OwnSolver(lambda w, theta, lam: theta / (1 + lam))  # the minimiser of (w - theta)^2 + lam w^2
+    >>> lower.tol
+    1e-06
     """
 
     solve: Callable[[Any, Any, Any], Any]
@@ -116,6 +138,14 @@ class Train:
         The seed of that order, and of random layers such as dropout.
     tol : float
         The weights count as converged when no entry of the gradient of ``inner`` over all rows exceeds this; the trace shows it.
+
+    Examples
+    --------
+    >>> import functools
+    >>> import torch, mixbin as mb
+    >>> train = mb.torch.Train(functools.partial(torch.optim.SGD, lr=0.1), steps=200, batch_size=32)
+    >>> train.steps, train.batch_size, train.seed
+    (200, 32, 0)
     """
 
     optimiser: Callable[[Any], Any]

@@ -27,6 +27,18 @@ class PublishedGradient:
     seed : int, default 0
         Draws the coordinates. The warm state carries the number of the draw from step to step, so that an evaluation stays a
         pure function.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import mixbin as mb
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(30, 2)), rng.normal(size=30)
+    >>> ridge = mb.RidgeDistillation(X[:20], y[:20], X[20:], y[20:], budget=5, alpha=1.0)
+    >>> published = mb.PublishedGradient(ridge, batch=10)
+    >>> theta = ridge.theta_set.start()
+    >>> published.evaluate(theta, np.empty(0)).value == ridge.evaluate(theta, np.empty(0)).value
+    True
     """
 
     def __init__(self, problem: RidgeDistillation, batch: int = 600, seed: int = 0) -> None:
