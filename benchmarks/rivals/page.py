@@ -92,7 +92,7 @@ def wins(family: Family, quantity: Quantity, every: Sequence[Finding]) -> list[s
     lines = [f"- **{family.title}: {quantity.title}.** A rival is better in {len(lost)} of {len(tables)} tables:"]
     for name, its in lost.items():
         first = min(its, key=lambda it: it.ahead)
-        lines.append(f"  - {name}: {named(its)}.{reason(first, main.get((name, first.rival)))}")
+        lines.append(f"    - {name}: {named(its)}.{reason(first, main.get((name, first.rival)))}")
     return lines
 
 
@@ -111,7 +111,7 @@ def ties(family: Family, quantity: Quantity, found: Sequence[Finding]) -> list[s
             if quicker
             else ""
         )
-        lines.append(f"  - {name}: {named(level)}.{more}")
+        lines.append(f"    - {name}: {named(level)}.{more}")
     return [f"- **{family.title}: {quantity.title}.** Within one standard error:", *lines] if lines else []
 
 

@@ -109,8 +109,8 @@ class DistillationRegressor(KeepsRows, MultiOutputMixin, RegressorMixin, BaseEst
     scales_ : array of shape (n_features,)
         The standard deviations of the columns among the candidate rows, 1 for constant columns; all 1 unless ``standardize``.
     excess_ : float
-        (J - J*) / J*: J is the objective at the answer and J* its least value for any linear model, so no choice of rows and no
-        alpha is better by more than this share of J*. NaN if J* is 0.
+        ``(J - J*) / J*``: J is the objective at the answer and ``J*`` its least value for any linear model, so no choice of rows
+        and no alpha is better by more than this share of ``J*``. NaN if ``J*`` is 0.
     unkept_ratio_ : float
         The RMSE on the candidate rows that were not kept, divided by that of a ridge regression on all candidate rows.
     coef_ : array of shape (n_features,) or (n_targets, n_features)

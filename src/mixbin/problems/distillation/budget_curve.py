@@ -20,8 +20,8 @@ LEAST_EXCESS = 1e-3
 class BudgetCurve:
     """What each number of rows costs.
 
-    Errors are roots of mean squared errors on the candidate rows that were not kept. The excess is (J - J*) / J*: J is the
-    objective that judges, and J* its least value for any linear model. Arrays have an entry per budget, ascending; for random
+    Errors are roots of mean squared errors on the candidate rows that were not kept. The excess is ``(J - J*) / J*``: J is the
+    objective that judges, and ``J*`` its least value for any linear model. Arrays have an entry per budget, ascending; for random
     rows they are means over the draws, and their spread is the standard deviation of one draw.
 
     Examples
