@@ -33,7 +33,7 @@ SHARED = {
     "starts": ["several", 0, -1, 2.5, NAN, INF, None, True],
     "seed": ["lucky", -1, 2.5, NAN, True, [1]],
     "callbacks": [3, print, ["not a function"], [print, None]],
-    "checkpoint": [3, "", b"", True, ["run"], "no/such/folder/run", "."],
+    "checkpoint": [3, "", b"", True, ["run"], "no/such/folder/run", ".", "a\0b"],
     "checkpoint_every": [*NUMBERS, -1.0],
 }
 PENALIZE = {

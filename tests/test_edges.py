@@ -120,6 +120,15 @@ CORRUPT = [(sparse.csr_array, _index), (sparse.csr_array, _negative), (sparse.cs
 CORRUPT += [(sparse.csc_array, _index), (sparse.csr_matrix, _index), (sparse.coo_array, _coordinate)]
 
 
+def _pointer_of_none(matrix):
+    matrix.data, matrix.indices = matrix.data[:0], matrix.indices[:0]
+    matrix.indptr[:] = 0
+    matrix.indptr[1] = 1_000
+
+
+CORRUPT += [(sparse.csr_array, _pointer_of_none), (sparse.csc_matrix, _pointer_of_none)]
+
+
 @pytest.mark.parametrize(("kind", "damage"), CORRUPT)
 @pytest.mark.parametrize("fit", sorted(RIDGES))
 def test_sparse_matrices_with_broken_indices(kind, damage, fit):

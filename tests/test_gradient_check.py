@@ -173,7 +173,10 @@ def test_points_without_a_finite_value_are_counted():
     assert str(got).startswith("nothing compared")
 
 
-@pytest.mark.parametrize(("settings", "name"), [({"points": 0}, "points"), ({"tol": 0.0}, "tol"), ({"seed": -1}, "seed")])
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [({"points": 0}, "points"), ({"points": 10**9}, "points"), ({"tol": 0.0}, "tol"), ({"seed": -1}, "seed")],
+)
 def test_bad_arguments_are_refused(settings, name):
     with pytest.raises(mb.InvalidInput, match=name):
         mb.check_gradient(problem(SETS["budget"]), **settings)

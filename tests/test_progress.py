@@ -159,3 +159,29 @@ def test_a_notebook_gets_one_line_that_is_gone_at_the_end(monkeypatch):
     assert " evals · " in shown[0]
     assert shown[-1] == ""
     assert console.file.getvalue() == ""
+
+
+@pytest.mark.parametrize("text", ["data[/x]", "[bold]rows", "[/]", ":smile:"])
+def test_label_and_note_are_no_markup(text):
+    """rich reads square brackets as markup, and raises where a tag is closed that was never opened."""
+    console = terminal(200)
+    display = mb.ProgressDisplay(text, console, note=lambda: f"{text} read")
+    mb.relax_and_penalize(quadratic(mb.Budget(6, 2), 0), seed=0, max_evaluations=5, callbacks=[display])
+    assert text in shown(console)
+    assert f"{text} read" in shown(console)
+
+
+def test_label_stays_on_its_line():
+    console = terminal(200)
+    display = mb.ProgressDisplay("two\nlines\x1b[2J", console)
+    mb.relax_and_penalize(quadratic(mb.Budget(6, 2), 0), seed=0, max_evaluations=5, callbacks=[display])
+    assert "two lines" in shown(console)
+    assert "\x1b[2J" not in shown(console)
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"), [({"label": 3}, "label"), ({"console": "stderr"}, "console"), ({"note": "rows"}, "note")]
+)
+def test_bad_displays(settings, name):
+    with pytest.raises(mb.InvalidInput, match=f"^{name} must be"):
+        mb.ProgressDisplay(**settings)

@@ -210,6 +210,9 @@ def _check_indices(name: str, value: Any) -> None:
     try:
         if value.format in ("csr", "csc", "bsr"):
             value.check_format(full_check=True)
+            # SciPy leaves this out if the matrix seems to have no entries.
+            if np.any(np.diff(value.indptr) < 0):
+                raise ValueError("indptr must be a non-decreasing sequence")
         elif value.format == "coo" and value.ndim == 2:
             for index, side in zip((value.row, value.col), value.shape, strict=True):
                 if index.size and not (index.min() >= 0 and index.max() < side):

@@ -14,6 +14,8 @@ from mixbin.problem import Evaluation, Floats, Indices, Problem
 
 SMALL = 1e-2
 """Slopes below this share of the largest that a single entry could have are compared with that share instead of themselves."""
+MOST_POINTS = 100_000
+"""More points are refused: the check would not end."""
 REACH = 0.5
 """A direction is scaled such that one unit of it covers this share of the way to the nearest bound of an entry."""
 SHRINK = 0.9
@@ -125,7 +127,7 @@ def check_gradient(problem: Problem, *, points: int = 3, tol: float = 1e-3, seed
     >>> mb.check_gradient(mb.FunctionProblem(function, mb.Hypercube(5)))
     grad_theta[2] is off: it gives a slope of 0, 0 times as much; differences give 0.486876
     """
-    check.whole("points", points, low=1)
+    check.whole("points", points, low=1, high=MOST_POINTS, remedy="3 points are usual")
     check.real("tol", tol, low=0.0, open_low=True)
     check.whole("seed", seed, low=0)
     checked = CheckedProblem(problem)

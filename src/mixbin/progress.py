@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mixbin import _validate as check
 from mixbin.problem import Floats
 from mixbin.sets import BinarySet
 
@@ -94,7 +95,13 @@ class ProgressDisplay:
     def __init__(self, label: str = "", console: "Console | None" = None, note: Callable[[], str] | None = None) -> None:
         from rich.console import Console
 
-        self.label, self.note = label, note
+        if not isinstance(label, str):
+            raise check.fail("label", label, "a text", "such as the name of the data")
+        if console is not None and not isinstance(console, Console):
+            raise check.fail("console", console, "a Console of rich, or None", "None writes to stderr")
+        if note is not None and not callable(note):
+            raise check.fail("note", note, "a function without arguments that returns a text, or None")
+        self.label, self.note = _plain(label), note
         self.console = console if console is not None else Console(stderr=True)
         self._live: Live | None = None
         self._in_notebook = _NotebookLine() if self.console.is_jupyter else None
@@ -139,18 +146,22 @@ class ProgressDisplay:
             cells.append(f"distance {self._distance:.2g}")
         rate = event.n_evaluations / event.seconds if event.seconds > 0 else 0.0
         cells += [f"{event.n_evaluations:,} evals", f"{rate:.3g}/s", _clock(event.seconds)]
-        return cells if self.note is None else [*cells, self.note()]
+        return cells if self.note is None else [*cells, _plain(str(self.note()))]
 
     def _line(self, event: Event) -> "Table":
         from rich.spinner import Spinner
         from rich.table import Table
+        from rich.text import Text
 
         stage, *rest = self._cells(event)
-        cells = [f"[bold]{stage}[/]", *rest]
         line = Table.grid(padding=(0, 1))
         line.add_column(width=1)
         line.add_column(no_wrap=True, overflow="ellipsis")
-        text = (f"{self.label}  " if self.label else "") + "[dim] · [/]".join(cells)
+        # Not by rich's markup, as which a label such as "data[/]" would be read.
+        text = Text(f"{self.label}  " if self.label else "")
+        text.append(stage, "bold")
+        for cell in rest:
+            text.append(" · ", "dim").append(cell)
         line.add_row(Spinner("dots"), text)
         return line
 
@@ -186,6 +197,11 @@ class _NotebookLine:
         if self._handle is not None:
             self._show("")
             self._handle, self._last = None, -np.inf
+
+
+def _plain(text: str) -> str:
+    """A text on one line, without characters that move the cursor of a terminal."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in " ".join(text.split()))
 
 
 def _clock(seconds: float) -> str:

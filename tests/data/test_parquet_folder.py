@@ -165,6 +165,11 @@ def test_on_local_workers(folder, table):
             "column 'label' of .* must hold numbers, got the type .*; leave .* with ignore 'label'",
         ),
         ({}, "^target must be a column, or None with like, got None; give one of target and like"),
+        ({"target": ["price"]}, "^target must be the name or the number of a column, got "),
+        ({"target": True}, "^target must be the name or the number of a column, got True"),
+        ({"target": "x" * 5000}, "^target must be a column of .*train, got 'x{56}[.]{3}; it has"),
+        ({"target": "price", "ignore": [object()]}, "^ignore must be a sequence of columns"),
+        ({"like": "train"}, "^like must be a ParquetFolder, or None, got 'train'"),
     ],
 )
 def test_bad_columns(path, arguments, message):
@@ -178,6 +183,9 @@ def test_bad_folders(path, folder, tmp_path):
     for odd, complaint in ((5, "path must be the name of a folder or file, got 5"), ("a\0b", "cannot be read .*null byte")):
         with pytest.raises(mb.InvalidInput, match=complaint):
             mb.ParquetFolder(odd, target="price")
+    with pytest.raises(mb.InvalidInput, match=r"cannot be read .*File name too long.; check the path") as error:
+        mb.ParquetFolder("x" * 10_000, target="price")
+    assert len(str(error.value)) < 300
     with pytest.raises(mb.InvalidInput, match=r"nothing cannot be read \(No such file or directory\); check the path"):
         mb.ParquetFolder(tmp_path / "nothing", target="price")
     frame(5, 0).drop(columns="b").to_parquet(tmp_path / "short.parquet")
@@ -202,6 +210,19 @@ def test_bad_rows(folder, rows, message, tmp_path):
         folder.save_rows(rows, tmp_path / "out")
 
 
+@pytest.mark.parametrize("out", [3, None, "a\0b"])
+def test_bad_names_for_what_is_saved(folder, out):
+    with pytest.raises(mb.InvalidInput, match=r"^folder must be the name of a folder"):
+        folder.save_rows([1], out)
+
+
+def test_a_folder_that_cannot_be_made(folder, tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    for out in (tmp_path / ("x" * 300), tmp_path / "file" / "below"):
+        with pytest.raises(mb.CannotWrite, match="cannot be written"):
+            folder.save_rows([1], out)
+
+
 def test_without_dask(path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(mb.InvalidInput, match=r"a folder of Parquet files needs Dask.*pip install 'mixbin\[dask\]'"):
@@ -213,7 +234,10 @@ def test_without_dask(path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"workers": 0}, "workers must be a whole number of at least 1, got 0"),
+        ({"workers": 0}, "workers must be a whole number from 1 to 4096, got 0"),
+        ({"workers": 2**63}, "workers must be a whole number from 1 to 4096"),
+        ({"threads": 10**400}, "threads must be a whole number from 1 to 4096"),
+        ({"memory_limit": "1e400GB"}, "memory_limit must be a size, got '1e400GB'"),
         ({"threads": 1.5}, "threads must be a whole number"),
         ({"memory_limit": "much"}, "memory_limit must be a size, got 'much'; write one such as 2GB"),
     ],

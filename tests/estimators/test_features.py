@@ -192,13 +192,13 @@ def test_constant_columns_and_few_rows():
 BAD = {
     "n_features": [0, -1, 2.5, "all", None, True],
     "gamma": [0.0, -1.0, "auto", np.nan, None],
-    "loss": ["absolute", None],
+    "loss": ["absolute", None, np.array([])],
     "groups": [[1, 2, 3], np.zeros((15, 2))],
     "per_group": [0, 1.5],
     "prove": [1, "yes"],
     "time_limit": [-1.0, "10"],
     "cv": [1, 2.5],
-    "stability": [-1, 0.5],
+    "stability": [-1, 0.5, 10**400],
     "random_state": ["seed"],
     "verbose": [2],
     "n_jobs": [0, 1.5, "all"],
@@ -229,6 +229,7 @@ BAD_TABLES = [
     (np.full((5, 2), 1e200) * np.arange(5)[:, None], np.ones(5), "squared"),
     (sparse.csr_array(np.full((5, 2), 1e200) * np.arange(5)[:, None]), np.ones(5), "squared"),
     (np.arange(10.0).reshape(5, 2), np.array([1.0, 2.0, 1e300, 3.0, 4.0]), "squared"),
+    (np.arange(10.0).reshape(5, 2), np.array([1.0, 2.0, 1e30, 3.0, 4.0]), "logistic"),
 ]
 
 
@@ -246,3 +247,8 @@ def test_there_are_25_bad_inputs():
 def test_not_fitted():
     with pytest.raises(NotFittedError):
         mb.FeatureSelector().predict(np.ones((2, 2)))
+
+
+def test_a_loss_that_is_no_text_is_told_by_fit_alone():
+    with pytest.raises(NotFittedError):
+        mb.FeatureSelector(loss=np.array([])).predict(np.zeros((1, 2)))

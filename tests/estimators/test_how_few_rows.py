@@ -144,6 +144,7 @@ class TestCurve:
             (("5",), {}, "budgets must be numbers of rows"),
             (([500],), {}, "budgets"),
             (([5],), {"draws": 0}, "draws must be"),
+            (([5],), {"draws": 10**400}, "draws must be a whole number from 1 to 100000"),
             (([5],), {"budget": 5}, "params must be among .* got 'budget'"),
         ],
     )

@@ -10,6 +10,7 @@ from scipy.sparse import csr_array, csr_matrix
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -441,3 +442,13 @@ P_GOOD = np.tile([0.5, 0.5], (30, 1))
 def test_bad_inputs(settings, arguments, message):
     with pytest.raises(InvalidInput, match=message):
         mb.LabelCleaner(**settings).fit(**{"X": X_GOOD, "y": Y_GOOD, **arguments})
+
+
+@pytest.mark.parametrize("estimator", [GaussianNB, object(), "forest"])
+def test_what_is_no_classifier_is_told_by_fit(estimator):
+    """Before that, scikit-learn asks for tags, and predict says that the model is not fitted."""
+    model = mb.LabelCleaner(estimator)
+    with pytest.raises(NotFittedError):
+        model.predict(np.zeros((1, 2)))
+    with pytest.raises(InvalidInput, match=r"^estimator must be None or a scikit-learn classifier"):
+        model.fit(np.zeros((6, 2)), [0, 1] * 3)

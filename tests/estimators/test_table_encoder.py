@@ -205,3 +205,45 @@ def test_in_a_pipeline():
     assert chosen[-1].support_.sum() == 20
     shown = mb.TableEncoder().set_output(transform="pandas").fit_transform(table)
     assert shown.columns.tolist()[:2] == ["size", "city=Bonn"]
+
+
+@pytest.mark.parametrize("texts", [list("abcde"), list("aabc"), list("ab"), [None, "b", "b", "c"], ["(other)", "b", "c"]])
+@pytest.mark.parametrize("most", [2, 3, 30])
+def test_names_and_columns_agree_for_any_number_of_categories(texts, most):
+    """With two categories one column is left, whichever of the two it is of."""
+    table = pd.DataFrame({"x": texts, "n": range(len(texts))})
+    encoder = mb.TableEncoder(most).fit(table)
+    out = encoder.transform(table)
+    for j, said in enumerate(encoder.columns_.values()):
+        if said["column"] == "n":
+            continue
+        wanted = said["of_any"] if "of_any" in said else [said["of"]]
+        np.testing.assert_array_equal(out[:, j], [text in wanted for text in texts])
+
+
+def test_columns_without_names_are_told_apart_by_their_places():
+    numbers = np.arange(12.0).reshape(4, 3)
+    named = pd.DataFrame(numbers, columns=["a", "b", "c"])
+    with pytest.warns(UserWarning, match="fitted without feature names"):
+        np.testing.assert_array_equal(mb.TableEncoder().fit(numbers).transform(named), numbers)
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        np.testing.assert_array_equal(mb.TableEncoder().fit(named).transform(numbers), numbers)
+
+
+@pytest.mark.parametrize("names", [object(), 3, ["a"], [["a", "b"]], pd.DataFrame({"a": [1], "b": [2]}), [1, 2]])
+def test_names_that_are_not_those_of_fit(names):
+    encoder = mb.TableEncoder().fit(pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]}))
+    with pytest.raises(mb.InvalidInput, match=r"^input_features must be"):
+        encoder.get_feature_names_out(names)
+
+
+def test_a_series_is_no_table():
+    with pytest.raises(mb.InvalidInput, match=r"^X must be a table"):
+        mb.TableEncoder().fit(pd.Series([1.0, 2.0], dtype="Float64"))
+
+
+def test_columns_that_cannot_be_encoded_are_columns_of_x():
+    lists = pd.DataFrame({f"{'long ' * 30}{i}": [[1, 2], [3]] for i in range(30)})
+    with pytest.raises(mb.InvalidInput, match=r"^X must hold numbers, text or dates: these columns .* and 10 more; ") as error:
+        mb.TableEncoder().fit(lists)
+    assert len(str(error.value)) < 3000

@@ -458,13 +458,32 @@ def odd_table(draw, x, spoil=3):
 # Sets.
 
 
+def groupings(n):
+    """The group of each of n entries."""
+    kinds = [[0, 1, 2], ["a", "b", "ü"], [0.5, 1.0, -1.0], [True, False], [2**63, 2**64 - 1], [b"a", b"b"]]
+    return st.sampled_from(kinds).flatmap(lambda labels: st.lists(st.sampled_from(labels), min_size=n, max_size=n))
+
+
+def bounds():
+    """Counts for groups: one for all, one for each, or a mapping."""
+    count = st.one_of(st.integers(0, 4), st.sampled_from([2**62, 2**63, 10**30, -1]))
+    mapping = st.dictionaries(st.sampled_from([0, 1, 2, "a", "b", "ü", 0.5, True]), count, max_size=3)
+    return st.one_of(count, count, st.lists(count, min_size=1, max_size=3), mapping)
+
+
 @st.composite
 def good_sets(draw, most=8):
     """A set that the constructors take."""
     n = draw(st.integers(1, most))
-    kind = draw(st.sampled_from(["hypercube", "budget", "at most", "knapsack", "one-hot"]))
+    kind = draw(st.sampled_from(["hypercube", "budget", "at most", "knapsack", "one-hot", "groups"]))
     if kind == "hypercube":
         return mb.Hypercube(draw(st.sampled_from([n, (n,), (1, n), (n, 2), (2, 1, 2)])))
+    if kind == "groups":
+        groups = draw(groupings(n))
+        sizes = np.unique(groups, return_counts=True)[1]
+        low, high = np.sort([[draw(st.integers(0, int(size))) for size in sizes] for _ in range(2)], axis=0)
+        k = draw(st.one_of(st.none(), st.integers(int(low.sum()), int(high.sum()))))
+        return mb.GroupBudget(groups, low, high, k=k or None)
     if kind == "one-hot":
         return mb.OneHot(draw(st.integers(1, max(1, most // 2))), draw(st.integers(1, 4)))
     if kind == "knapsack":

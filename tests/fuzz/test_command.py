@@ -10,12 +10,12 @@ from contextlib import chdir
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from mixbin.cli import app
-from tests.fuzz.amount import amount, derandomized
+from tests.fuzz.amount import examples
 from tests.fuzz.strategies import in_time
 
 pytestmark = pytest.mark.slow
@@ -410,14 +410,7 @@ def place(tmp_path_factory):
     return tmp_path_factory.mktemp("command")
 
 
-@settings(
-    max_examples=amount(8, 0.025),
-    derandomize=derandomized(),
-    deadline=None,
-    database=None,
-    phases=(Phase.generate, Phase.shrink),
-    suppress_health_check=list(HealthCheck),
-)
+@examples(8, 0.025)
 @given(st.data())
 def test_command(place, data):
     folder = place / "example"

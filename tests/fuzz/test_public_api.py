@@ -5,21 +5,24 @@
 
 import io
 import os
-import warnings
+import shutil
+from contextlib import chdir
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 
 import mixbin as mb
 from mixbin import datasets, plot, sets
 from tests.fuzz import strategies as odd
-from tests.fuzz.amount import amount, derandomized
+from tests.fuzz.amount import examples
+from tests.fuzz.functions import ABOUT_RETURNS, Odd, odd_problems
+from tests.fuzz.looks import METHODS, drawn, fitted, limited, look_at_problem, look_at_result, sets_of
 from tests.fuzz.strategies import REFUSED, tried
+from tests.fuzz.tables import ALPHAS, BUDGETS, class_tables, new_rows, regression_tables, task_tables
 from tests.instances import finite_sum
 
 pytestmark = pytest.mark.slow
@@ -50,14 +53,7 @@ assert abs(sum(share for _, share in SHARES.values()) - 1.0) < 1e-9
 
 def fuzz(area):
     """The settings of one area."""
-    return settings(
-        max_examples=amount(*SHARES[area]),
-        derandomize=derandomized(),
-        deadline=None,
-        database=None,
-        phases=(Phase.generate, Phase.shrink),
-        suppress_health_check=list(HealthCheck),
-    )
+    return examples(*SHARES[area])
 
 
 # Sets.
@@ -68,12 +64,16 @@ SIZES = st.one_of(st.integers(-1, 9), st.sampled_from([0.5, 1.0, 2**62, 2**63, 2
 
 @st.composite
 def constructions(draw):
-    name = draw(st.sampled_from(["Hypercube", "Budget", "Knapsack", "OneHot"]))
+    name = draw(st.sampled_from(["Hypercube", "Budget", "Knapsack", "OneHot", "GroupBudget"]))
     n = draw(st.integers(0, 6))
     if name == "Hypercube":
         return name, (draw(odd.mostly(SIZES)),), {}
     if name == "OneHot":
         return name, (draw(odd.mostly(SIZES)), draw(odd.mostly(SIZES))), {}
+    if name == "GroupBudget":
+        groups = draw(odd.mostly(st.one_of(odd.groupings(n), odd.arrays((n,)))))
+        k = st.one_of(st.none(), st.integers(0, 6), st.floats(0, 1), odd.finite)
+        return name, (groups, draw(odd.mostly(odd.bounds())), draw(odd.mostly(odd.bounds()))), draw(odd.few_odd({"k": k}, most=1))
     if name == "Knapsack":
         weights = draw(st.one_of(odd.arrays((n,), odd.positive), odd.arrays((n,), odd.finite)))
         return name, (weights, draw(odd.mostly(odd.positive))), {}
@@ -277,138 +277,6 @@ def test_boxes(data):
 # Functions that return odd things.
 
 
-ODD_VALUES = {
-    "complex": lambda v: complex(v),
-    "a complex array": lambda v: np.array(v + 1j),
-    "float32": np.float32,
-    "longdouble": np.longdouble,
-    "a huge longdouble": lambda v: np.longdouble("1e4000"),
-    "no dimension": np.array,
-    "one entry": lambda v: np.array([v]),
-    "a list": lambda v: [v],
-    "two entries": lambda v: np.array([v, v]),
-    "nothing": lambda v: None,
-    "text": str,
-    "truth": lambda v: v > 0,
-    "a whole number": lambda v: int(np.clip(v, -1e6, 1e6)),
-    "a huge whole number": lambda v: 10**400,
-    "nan": lambda v: np.nan,
-    "inf": lambda v: np.inf,
-    "-inf": lambda v: -np.inf,
-    "1e300": lambda v: 1e300 * v,
-    "1e308": lambda v: 1e308 if v > 0 else -1e308,
-    "1e-300": lambda v: 1e-300 * v,
-    "constant": lambda v: 1.0,
-    "masked": lambda v: np.ma.masked,
-    "a wrong number": lambda v: odd.Wrong(),
-    "a shy object": lambda v: odd.Shy(),
-    "wordy": lambda v: odd.Wordy(),
-    "an object": lambda v: object(),
-}
-ODD_GRADIENTS = {
-    **odd.HARMLESS,
-    **odd.CHANGED,
-    "complex with a part": lambda g: g + 1j,
-    "times 1e300": lambda g: g * 1e300,
-    "times 1e-300": lambda g: g * 1e-300,
-    "times 1e150": lambda g: g * 1e150,
-    "a wrong number": lambda g: [odd.Wrong()] * np.size(g),
-    "shy objects": lambda g: np.array([odd.Shy()] * np.size(g), dtype=object),
-    "1e308": lambda g: np.where(g > 0, 1.7e308, -1.7e308),
-}
-
-
-class Odd:
-    """A quadratic that returns odd things: always, from some call on, only at binary points, or only between them."""
-
-    def __init__(self, theta_set, n_lam, seed, spoil, when, first):
-        rng = np.random.default_rng(seed)
-        p = theta_set.size
-        A = rng.normal(size=(p, p))
-        self.Q, self.c, self.B = (A + A.T) / 2, rng.normal(size=p), rng.normal(size=(n_lam, p))
-        self.n_lam, self.spoil, self.when, self.first, self.calls = n_lam, spoil, when, first, 0
-
-    def __call__(self, theta, lam=None):
-        with odd.quiet():
-            return self.returned(theta, lam)
-
-    def returned(self, theta, lam):
-        self.calls += 1
-        x = theta.ravel()
-        gap = (np.zeros(0) if lam is None else np.ravel(lam)) - self.B @ x
-        value = float(0.5 * x @ self.Q @ x + self.c @ x + 0.5 * gap @ gap)
-        parts = [value, (self.Q @ x + self.c - self.B.T @ gap).reshape(theta.shape)]
-        if lam is not None:
-            parts.append(gap.reshape(np.shape(lam)))
-        binary = bool(np.all((x == 0) | (x == 1)))
-        here = {"always": True, "later": self.calls > self.first, "binary": binary, "between": not binary}[self.when]
-        return self.spoiled(parts) if here else tuple(parts)
-
-    def spoiled(self, parts):
-        for place, how in self.spoil.items():
-            if place == "parts":
-                return {"a list": parts, "one more": (*parts, 0.0), "one less": tuple(parts[:1]), "a number": parts[0]}[how]
-            k = {"value": 0, "grad_theta": 1, "grad_lam": 2}[place]
-            if k < len(parts):
-                parts[k] = (ODD_VALUES if k == 0 else ODD_GRADIENTS)[how](parts[k])
-        return tuple(parts)
-
-
-@st.composite
-def odd_problems(draw, most=6, spoiled=True):
-    theta_set = draw(odd.good_sets(most))
-    n_lam = draw(st.sampled_from([0, 0, 1, 2]))
-    box = None
-    if n_lam:
-        log = draw(st.booleans())
-        low, high = draw(st.sampled_from([(0.1, 2.0), (1.0, 1.0), (1e-6, 1e6), (1e-300, 1e300), (0.5, 1e308)]))
-        shape = () if n_lam == 1 and draw(st.booleans()) else (n_lam,)
-        box = mb.Box(np.full(shape, low), np.full(shape, high), log=log)
-        n_lam = box.size
-    gradients = st.sampled_from(sorted(ODD_GRADIENTS))
-    spoil = {
-        "value": st.sampled_from(sorted(ODD_VALUES)),
-        "grad_theta": gradients,
-        "grad_lam": gradients,
-        "parts": st.sampled_from(["a list", "one more", "one less", "a number"]),
-    }
-    places = draw(st.lists(st.sampled_from(["value", "grad_theta", "grad_theta", "grad_lam", "parts"]), max_size=2, unique=True))
-    chosen = {place: draw(spoil[place]) for place in places} if spoiled else {}
-    when = draw(st.sampled_from(["always", "later", "binary", "between"]))
-    function = Odd(theta_set, n_lam, draw(st.integers(0, 20)), chosen, when, draw(st.integers(0, 30)))
-    value = (lambda *at: function(*at)[0]) if draw(st.booleans()) and "parts" not in chosen else None
-    return mb.FunctionProblem(function, theta_set, box, value=value)
-
-
-ABOUT_RETURNS = ("value", "grad_theta", "grad_lam", "function", "theta0", "lam0", "evaluate")
-
-
-def look_at_result(result, problem, most=None):
-    """What every result promises."""
-    theta_set = problem.theta_set
-    assert result.theta.shape == theta_set.shape
-    if result.theta.dtype == bool:
-        assert result.violation == theta_set.violation(result.theta)
-        assert (result.violation > 0) == (result.status is mb.Status.INFEASIBLE)
-    else:
-        assert result.status is mb.Status.RELAXED or result.status is mb.Status.STOPPED
-        assert theta_set.contains(result.theta)
-    assert problem.lam_set.contains(result.lam)
-    assert not np.isnan(result.value)
-    assert result.value > -np.inf
-    assert most is None or result.n_evaluations <= most
-    for text in (repr(result), str(result.certificate), result._repr_html_(), result.message):
-        assert text
-    if result.certificate is not None:
-        assert not np.isnan(result.certificate.epsilon_star)
-        assert result.certificate.one_move_optimal in (True, False, None)
-    if len(result.trace):
-        result.trace.to_frame()
-
-
-METHODS = {"penalize": mb.relax_and_penalize, "round": mb.relax_and_round}
-
-
 @fuzz("functions")
 @given(st.data())
 def test_functions_that_return_odd_things(data):
@@ -457,6 +325,11 @@ def stop_at(n):
     return callback
 
 
+PATHS = st.one_of(
+    st.sampled_from(["", ".", "/", "no/such/folder/file", "x" * 300, "a\x00b", b"bytes", Path("no such file"), "\udcff"]),
+    odd.oddities,
+)
+
 SHARED = {
     "solver": solvers(),
     "max_evaluations": st.integers(2, 80),
@@ -466,6 +339,8 @@ SHARED = {
     "starts": st.one_of(st.just("auto"), st.integers(1, 3)),
     "seed": odd.seeds,
     "callbacks": st.builds(lambda n: [stop_at(n)], st.integers(1, 50)),
+    "checkpoint": st.one_of(st.none(), st.just("kept"), PATHS),
+    "checkpoint_every": st.sampled_from([0.0, 1e-9, 10.0, 1e300]),
 }
 PENALIZE = SHARED | {
     "epsilon0": st.one_of(st.just("auto"), odd.positive),
@@ -476,13 +351,19 @@ PENALIZE = SHARED | {
     "relax_first": st.booleans(),
     "polish": st.one_of(st.booleans(), st.integers(1, 30)),
     "gap_tol": st.one_of(st.just(0.0), st.floats(0.0, 2.0)),
+    "search": st.sampled_from(["portfolio", "path"]),
 }
 ROUND = SHARED | {"rounding": st.sampled_from(["top-k", "simple", None])}
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("examples")
+
+
 @fuzz("keywords")
 @given(st.data())
-def test_keywords_of_the_methods(data):
+def test_keywords_of_the_methods(folder, data):
     if data.draw(st.booleans()):
         theta_set = data.draw(odd.good_sets(6))
         n_lam = data.draw(st.integers(0, 2))
@@ -499,7 +380,11 @@ def test_keywords_of_the_methods(data):
         keywords["theta0"] = data.draw(odd.arrays(problem.theta_set.shape))
     if data.draw(st.booleans()):
         keywords["lam0"] = data.draw(st.one_of(st.just(problem.lam_set.start()), odd.arrays(problem.lam_set.shape)))
-    result = tried(METHODS[name], problem, **keywords, about=ABOUT_RETURNS)
+    # Checkpoints are written in a folder of the test.
+    shutil.rmtree(folder)
+    folder.mkdir()
+    with chdir(folder):
+        result = tried(METHODS[name], problem, **keywords, about=ABOUT_RETURNS)
     if result is not REFUSED:
         look_at_result(result, problem, keywords["max_evaluations"])
 
@@ -544,81 +429,29 @@ def test_points_of_problems(data):
 # Problems that are made from data.
 
 
-def regression_tables(draw, rows=(9, 6), columns=3, targets=(None, 1, 2)):
-    """X, y, X_val and y_val, some of them odd."""
-    rng = np.random.default_rng(draw(st.integers(0, 5)))
-    e = draw(st.sampled_from(targets))
-    coef = rng.normal(size=columns if e is None else (columns, e))
-    parts = []
-    for n in rows:
-        X = rng.normal(size=(n, columns))
-        parts += [X, X @ coef + 0.1 * rng.normal(size=n if e is None else (n, e))]
-    return spoiled_tables(draw, parts)
-
-
-def spoiled_tables(draw, parts):
-    which = draw(st.sets(st.integers(0, len(parts) - 1), max_size=draw(st.sampled_from([0, 1, 2]))))
-    for k in which:
-        parts[k] = odd.odd_table(draw, parts[k]) if np.ndim(parts[k]) == 2 else odd.shaped(draw, parts[k], 3)
-    if len(which) < 2 and draw(st.booleans()):
-        # Both tables in the same odd units, so that they fit together.
-        factor = draw(st.sampled_from([1e-200, 1e-160, 1e-100, 1e-30, 1e30, 1e100, 1e150, 1e155, 1e200]))
-        k = draw(st.integers(0, 1))
-        for j in (k, k + 2):
-            if isinstance(parts[j], np.ndarray) and parts[j].dtype.kind == "f":
-                with odd.quiet():
-                    parts[j] = parts[j] * factor
-    return parts
-
-
-ALPHAS = st.one_of(
-    st.none(),
-    st.floats(1e-6, 10.0),
-    odd.positive,
-    odd.pairs,
-    st.sampled_from(
-        [(1e-3, 1.0), [1e-3, 1.0], (1e-300, 1e300), (5e-324, 1.7e308), (1.0, 1.0), (1,), (1, 2, 3), np.array([0.1, 1.0])]
-    ),
-)
-BUDGETS = st.one_of(st.integers(-1, 10), st.floats(-0.1, 1.1), st.sampled_from([1e-300, 1e300, 2**70]))
-DATA = ("X", "y", "X_val", "y_val", "budget", "alpha", "chunks", "theta", "lam", "columns")
-
-
-def look_at_problem(data, problem, most=20, about=()):
-    """One evaluation at the centre, the model of a vertex and a short run."""
-    theta_set = problem.theta_set
-    lam = problem.lam_set.start()
-    about = (*about, "alpha", "X", "columns", "theta0", "lam0", "value", "targets")
-    got = tried(problem.evaluate, theta_set.start(), lam, about=about)
-    if got is not REFUSED:
-        # What is not finite is told by the method that asks for it.
-        assert np.isscalar(got.value)
-    assert len(problem.fingerprint()) > 10
-    vertex = theta_set.vertex(theta_set.start())
-    method = data.draw(st.sampled_from(sorted(METHODS)))
-    result = tried(METHODS[method], problem, seed=0, max_evaluations=data.draw(st.integers(2, most)), starts=1, about=about)
-    if result is not REFUSED:
-        look_at_result(result, problem)
-    if hasattr(problem, "model") and vertex.any():
-        model = tried(problem.model, vertex, lam, about=about)
-        if model is not REFUSED and result is not REFUSED:
-            assert all(np.isfinite(part).all() for part in model)
-    if data.draw(st.booleans()):
-        theta, other = data.draw(odd.arrays(theta_set.shape)), data.draw(odd.arrays(problem.lam_set.shape))
-        tried(problem.model if hasattr(problem, "model") else problem.coef, theta, other, about=about)
+RIDGE = {
+    "budget": BUDGETS,
+    "alpha": ALPHAS,
+    "outer_alpha": st.one_of(st.sampled_from([0, "cv"]), odd.positive),
+    "outer_coef": st.one_of(st.none(), odd.arrays((3,)), odd.arrays((2, 3))),
+    "standardize": st.booleans(),
+    "cv_seed": odd.seeds,
+    "compact": st.booleans(),
+}
 
 
 @fuzz("ridge")
 @given(st.data())
 def test_ridge_distillation(data):
     parts = regression_tables(data.draw)
-    keywords = data.draw(odd.few_odd({"budget": BUDGETS, "alpha": ALPHAS}, most=1))
+    keywords = data.draw(odd.few_odd(RIDGE, most=1))
     keywords.setdefault("budget", 3)
+    parts = parts if data.draw(st.booleans()) else parts[:2]
     if data.draw(st.integers(0, 4)) == 4:
         keywords["chunks"] = data.draw(odd.mostly(st.sampled_from([[9], [4, 5], (3, 3, 3), [4], 20, [0, 9], []]), one_in=3))
     problem = tried(mb.RidgeDistillation, *parts, **keywords)
     if problem is not REFUSED:
-        look_at_problem(data, problem)
+        look_at_problem(data, problem, about=("outer_coef", "outer_alpha"))
         made = tried(
             mb.PublishedGradient, problem, **data.draw(odd.few_odd({"batch": st.integers(0, 9), "seed": odd.seeds}, most=1))
         )
@@ -627,38 +460,6 @@ def test_ridge_distillation(data):
             result = tried(mb.relax_and_penalize, made, seed=0, max_evaluations=5, starts=1, about=about)
             if result is not REFUSED:
                 look_at_result(result, made)
-
-
-def class_tables(draw, rows=(10, 6), columns=2):
-    rng = np.random.default_rng(draw(st.integers(0, 5)))
-    K = draw(st.sampled_from([2, 2, 3]))
-    name = draw(st.sampled_from(["numbers", "text", "truth", "floats", "objects", "dates", "bytes", "large", "tuples"]))
-    parts = []
-    for n in rows:
-        X = rng.normal(size=(n, columns))
-        codes = np.argmax(np.column_stack([X, np.full(n, 0.2)])[:, :K], axis=1)
-        codes[:K] = np.arange(K)
-        parts += [X, labels(name, codes)]
-    return spoiled_tables(draw, parts)
-
-
-def labels(name, codes):
-    if name == "tuples":
-        out = np.empty(len(codes), dtype=object)
-        for i, code in enumerate(codes):
-            out[i] = ("a", int(code))
-        return out
-    made = {
-        "numbers": codes,
-        "text": np.array(["b", "a", "c\n"])[codes],
-        "truth": codes > 0,
-        "floats": codes * 0.5,
-        "objects": np.array(["b", "a", "ü"], dtype=object)[codes],
-        "dates": np.array(["2020", "2021", "2022"], dtype="datetime64[D]")[codes],
-        "bytes": np.array([b"b", b"a", b"c"])[codes],
-        "large": np.array([2**63, 2**64 - 1, 0], dtype=np.uint64)[codes],
-    }
-    return made[name]
 
 
 @fuzz("softmax")
@@ -672,10 +473,14 @@ def test_softmax_distillation(data):
                 "alpha": ALPHAS,
                 "judge_loss": st.just("cross-entropy"),
                 "temperature": st.one_of(odd.positive, odd.tame),
+                "balanced": st.booleans(),
+                "class_shares": st.one_of(st.none(), st.floats(0, 1), odd.finite),
+                "path_tol": st.one_of(st.none(), odd.positive),
             },
             most=2,
         )
     )
+    parts = parts if data.draw(st.booleans()) else parts[:2]
     problem = tried(mb.SoftmaxDistillation, *parts, **keywords)
     if problem is not REFUSED:
         look_at_problem(data, problem, most=8, about=("temperature",))
@@ -687,24 +492,6 @@ def kernels():
     X, y = np.random.default_rng(0).normal(size=(2, 4, 3)), np.ones((2, 4))
     for lower in ("implicit", "unrolled"):
         mb.relax_and_penalize(mb.GroupLassoStructure(X, y, X, y, n_groups=2, lower=lower, n_jobs=1), seed=0, max_evaluations=60)
-
-
-def task_tables(draw, tasks=3, rows=(5, 4), columns=4):
-    rng = np.random.default_rng(draw(st.integers(0, 5)))
-    coef = rng.normal(size=(tasks, columns)) * (rng.random(size=(tasks, columns)) < 0.6)
-    parts = []
-    for n in rows:
-        X = rng.normal(size=(tasks, n, columns))
-        parts += [X, np.einsum("tnp,tp->tn", X, coef)]
-    if draw(st.booleans()):
-        parts = [list(part) for part in parts]
-    for k in draw(st.sets(st.integers(0, 3), max_size=draw(st.sampled_from([0, 1, 2])))):
-        part = parts[k]
-        if isinstance(part, list) and draw(st.booleans()):
-            part[draw(st.integers(0, tasks - 1))] = (odd.odd_table if k % 2 == 0 else odd.shaped)(draw, part[0])
-        else:
-            parts[k] = odd.shaped(draw, np.array(part), 2)
-    return parts
 
 
 GROUPS = {
@@ -735,19 +522,6 @@ def test_group_lasso_structure(kernels, data):
 # Estimators.
 
 
-def fitted(call, *args, about=(), **keywords):
-    """``tried``, without the warnings that are a convention of scikit-learn."""
-
-    def inner():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataConversionWarning)
-            warnings.filterwarnings("ignore", message=".*feature names")
-            warnings.filterwarnings("ignore", message=".*(validation rows for|rows that were not kept|rows judge)")
-            return call(*args, **keywords)
-
-    return tried(inner, about=(*about, *odd.names_of(call)))
-
-
 ESTIMATOR = {
     "alpha": ALPHAS,
     "method": st.sampled_from(["penalize", "top-k", "simple", "relax"]),
@@ -757,9 +531,17 @@ ESTIMATOR = {
     ),
     "max_evaluations": st.integers(2, 15),
     "verbose": st.booleans(),
+    "time_limit": st.one_of(st.none(), st.sampled_from([1e-9, 0.05, 1e300])),
+    "callbacks": st.one_of(st.none(), st.builds(lambda n: [stop_at(n)], st.integers(1, 50))),
 }
 ABOUT_ESTIMATOR = (
     *ESTIMATOR,
+    "outer_coef",
+    "tolerance",
+    "class_shares",
+    "balanced",
+    "judge_loss",
+    "fit_intercept",
     "budget",
     "temperature",
     "n_groups",
@@ -777,19 +559,6 @@ ABOUT_ESTIMATOR = (
 )
 
 
-def new_rows(data, columns):
-    x = np.array(data.draw(st.lists(odd.tame, min_size=2 * columns, max_size=2 * columns))).reshape(2, columns)
-    return odd.odd_table(data.draw, x)
-
-
-def limited(keywords):
-    """No more evaluations than an example has time for."""
-    keywords.setdefault("max_evaluations", 10)
-    if keywords["max_evaluations"] is None or isinstance(keywords["max_evaluations"], int | np.integer):
-        keywords["max_evaluations"] = min(keywords["max_evaluations"] or 10, 15)
-    return keywords
-
-
 @fuzz("regressor")
 @given(st.data())
 def test_distillation_regressor(data):
@@ -798,8 +567,10 @@ def test_distillation_regressor(data):
         "standardize": st.booleans(),
         "outer_alpha": st.sampled_from(["cv", 0, 1e-3, 1e9]),
         "gap_tol": st.sampled_from([0, 1e-3, 10.0]),
+        "outer_coef": st.one_of(st.none(), odd.arrays((3,)), odd.arrays((2, 3))),
+        "tolerance": odd.positive,
     }
-    keywords = data.draw(odd.few_odd(ESTIMATOR | {"budget": BUDGETS} | judge, most=1))
+    keywords = data.draw(odd.few_odd(ESTIMATOR | {"budget": st.one_of(BUDGETS, st.just("auto"))} | judge, most=1))
     keywords.setdefault("budget", 3)
     model = mb.DistillationRegressor(**limited(keywords))
     with pytest.raises(NotFittedError):
@@ -808,7 +579,7 @@ def test_distillation_regressor(data):
     parts = parts if data.draw(st.booleans()) else parts[:2]
     if fitted(model.fit, *parts, about=ABOUT_ESTIMATOR) is REFUSED:
         return
-    look_at_result(model.result_, _sets_of(model), keywords["max_evaluations"])
+    look_at_result(model.result_, sets_of(model), keywords["max_evaluations"])
     assert np.isfinite(model.coef_).all()
     assert np.isfinite(model.intercept_).all()
     assert model.alpha_ > 0
@@ -821,28 +592,24 @@ def test_distillation_regressor(data):
         assert fitted(model.score, np.zeros((2, model.n_features_in_)), np.zeros((2, *predicted.shape[1:]))) <= 1
 
 
-def _sets_of(model):
-    """Where the answer of an estimator lives: it keeps the answer, not the problem."""
-    result = model.result_
-    theta_set = SimpleNamespace(
-        shape=result.theta.shape,
-        violation=lambda theta: result.violation,
-        contains=lambda theta: bool(np.all((theta >= -1e-9) & (theta <= 1 + 1e-9))),
-    )
-    return SimpleNamespace(theta_set=theta_set, lam_set=SimpleNamespace(contains=lambda lam: bool(np.isfinite(lam).all())))
-
-
 @fuzz("classifier")
 @given(st.data())
 def test_distillation_classifier(data):
-    extra = {"budget": st.one_of(st.none(), BUDGETS), "temperature": st.one_of(odd.positive, st.just(3.0))}
+    extra = {
+        "budget": st.one_of(st.none(), BUDGETS),
+        "temperature": st.one_of(odd.positive, st.just(3.0)),
+        "judge_loss": st.sampled_from([None, "bounded", "cross-entropy"]),
+        "balanced": st.booleans(),
+        "class_shares": st.one_of(st.none(), st.floats(0, 1), odd.finite),
+        "validation_fraction": st.one_of(st.none(), st.floats(0.05, 0.95)),
+    }
     keywords = limited(data.draw(odd.few_odd(ESTIMATOR | extra, most=1)))
     model = mb.DistillationClassifier(**keywords)
     parts = class_tables(data.draw)
     parts = parts if data.draw(st.booleans()) else parts[:2]
     if fitted(model.fit, *parts, about=ABOUT_ESTIMATOR) is REFUSED:
         return
-    look_at_result(model.result_, _sets_of(model))
+    look_at_result(model.result_, sets_of(model))
     assert np.isfinite(model.coef_).all()
     assert np.isfinite(model.intercept_).all()
     X = new_rows(data, model.n_features_in_)
@@ -862,6 +629,7 @@ GROUP_ESTIMATOR = {
     "lam": st.one_of(st.none(), st.just("cv"), odd.positive, odd.pairs),
     "ridge": st.one_of(st.floats(1e-6, 1.0), odd.positive),
     "n_jobs": st.just(1),
+    "fit_intercept": st.booleans(),
 }
 del GROUP_ESTIMATOR["alpha"]
 
@@ -892,7 +660,7 @@ def test_group_structure_regressor(kernels, data):
     parts = parts if data.draw(st.booleans()) else parts[:2]
     if fitted(model.fit, *parts, **tasks, about=ABOUT_ESTIMATOR) is REFUSED:
         return
-    look_at_result(model.result_, _sets_of(model))
+    look_at_result(model.result_, sets_of(model))
     assert np.isfinite(model.coef_).all()
     assert model.labels_.shape == (model.n_features_in_,)
     X = parts[0] if data.draw(st.booleans()) else odd.shaped(data.draw, np.zeros((len(model.coef_), 2, model.n_features_in_)), 2)
@@ -954,14 +722,6 @@ def result():
     return mb.relax_and_penalize(problem, seed=0, max_evaluations=60)
 
 
-def drawn(figure):
-    """Through the whole of matplotlib, not just put together."""
-    with warnings.catch_warnings():
-        # The fonts of a machine are not ours.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        figure.canvas.draw()
-
-
 @fuzz("figures")
 @given(st.data())
 def test_figures(result, data):
@@ -992,12 +752,6 @@ def test_figures(result, data):
         figure = it if it is REFUSED else tried(plot.evolution, it)
     if figure is not REFUSED:
         drawn(figure.figure)
-
-
-PATHS = st.one_of(
-    st.sampled_from(["", ".", "/", "no/such/folder/file", "x" * 300, "a\x00b", b"bytes", Path("no such file"), "\udcff"]),
-    odd.oddities,
-)
 
 
 @fuzz("files")
@@ -1047,14 +801,22 @@ CONSTRUCTORS = {
     },
     mb.StochasticGradient: {
         "step_size": odd.finite,
+        "step_size_lam": odd.finite,
         "schedule": st.just("sqrt"),
         "decay": odd.finite,
         "batch": st.integers(0, 9),
+        "tol": odd.finite,
     },
     mb.Implicit: {"solver": st.sampled_from(["auto", "cg"]), "tol": odd.finite, "max_steps": st.integers(0, 9)},
     mb.Unrolled: {"q": st.integers(0, 9)},
     mb.FirstOrder: {"weight": odd.finite, "steps": st.one_of(st.none(), st.integers(0, 9))},
-    mb.Minimise: {"max_steps": st.integers(0, 9), "newton": st.integers(-1, 9), "tol": odd.finite, "limit": odd.finite},
+    mb.Minimise: {
+        "max_steps": st.integers(0, 9),
+        "newton": st.integers(-1, 9),
+        "tol": odd.finite,
+        "limit": odd.finite,
+        "solver": st.just("auto"),
+    },
     mb.FixedPoint: {"step": st.just(len), "max_steps": st.integers(0, 9), "tol": odd.finite, "limit": odd.finite},
     mb.OwnSolver: {"solve": st.just(len), "tol": odd.finite, "limit": odd.finite},
     mb.paper_settings: {

@@ -372,7 +372,15 @@ def test_features_that_do_nothing():
         ({"X": np.ones(5)}, "X must be"),
         ({"X": np.full((40, 10), np.nan)}, "X must be finite"),
         ({"X": np.zeros((40, 0))}, "X must be a table"),
-        ({"X": np.full((40, 10), 1e80)}, "X must be a table whose entries are at most"),
+        (
+            {"X": np.full((40, 10), 1e80)},
+            r"X must hold numbers .* from 1e-30 to 1e\+30, got 1e\+80; rescale it",
+        ),
+        ({"X": np.full((40, 10), 1e-100)}, "X must hold numbers of which the largest is from 1e-30"),
+        ({"X": sparse.coo_array(np.ones(40))}, r"X must be a table of shape \(rows, columns\)"),
+        ({"y": np.full(40, 1e40)}, "y must hold numbers of which the largest is from 1e-30"),
+        ({"gamma": 1e300}, r"gamma must be a finite number in \[1e-120, 1e\+120\]"),
+        ({"gamma": 1e-300}, r"gamma must be a finite number in \[1e-120, 1e\+120\]"),
         ({"y": np.ones(39)}, "y must be an array of shape"),
         ({"y": np.full(40, np.inf)}, "y must be finite"),
         ({"k": 0}, "k must be a whole number from 1 to 10"),
@@ -406,8 +414,41 @@ def test_bad_proofs():
         ({"theta": np.ones(10, bool)}, "theta must be a binary point"),
         ({"proof": "x"}, "proof must be a Proof"),
         ({"callbacks": [3]}, "callbacks must be"),
+        ({"callbacks": 0.5}, "callbacks must be"),
+        ({"seed": -1}, "seed must be a whole number"),
     ):
         with pytest.raises(mb.InvalidInput, match=words):
             mb.prove_best_subset(**{"problem": problem} | changed)
     with pytest.raises(mb.InvalidInput, match="theta must have entries in"):
         problem.evaluate(np.full(10, 2.0), NONE)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize(
+    ("x", "y", "gamma"), [(1e-29, 1e28, 1.0), (1e29, 1e-29, 1.0), (1.0, 1.0, 1e100), (1e-20, 1.0, 1e-40), (1.0, 0.0, 1.0)]
+)
+def test_numbers_at_the_ends_of_the_range(x, y, gamma, loss):
+    """An answer that is proved, without a warning; coefficients of 1e57 do not fit in the float32 of open nodes."""
+    X, target = make_data(n=14, p=4, k=2, loss=loss)
+    problem = mb.BestSubset(X * x, target if loss == "logistic" else target * y, 2, gamma, loss)
+    proof = mb.prove_best_subset(problem)
+    assert proof.proved
+    best = min(
+        problem.evaluate(np.array(theta), NONE).value for theta in itertools.product([0.0, 1.0], repeat=4) if sum(theta) == 2
+    )
+    assert proof.lower_bound <= best * (1 + 1e-9)
+    assert proof.value <= best * (1 + 1e-6)
+
+
+def test_a_gamma_that_is_lost_beside_the_columns():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(12, 4)) + 1e12, rng.normal(size=12)
+    problem = mb.BestSubset(X, y, 4, 1.0, fit_intercept=False)
+    with pytest.raises(mb.InvalidInput, match=r"gamma must be larger for these columns.*; raise gamma, or standardise X"):
+        problem.evaluate(np.ones(4), NONE)
+
+
+def test_weights_of_sizes_that_are_0_but_for_rounding():
+    theta, c = relaxed_weights(np.array([[1.0, 0.5, 1e-320, 0.0]]), 1e10, np.array([1]), np.ones(1))
+    assert np.isfinite(c).all()
+    assert theta.sum() == pytest.approx(1.0)

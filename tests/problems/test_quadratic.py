@@ -82,9 +82,22 @@ def test_a_limit_on_the_cost_is_kept():
         ((np.eye(4), np.ones(3), mb.Hypercube(4)), r"^c must be an array of shape \(4,\)"),
         ((np.full((2, 2), np.nan), np.ones(2), mb.Hypercube(2)), r"^Q must be finite"),
         ((sparse.csr_array([[np.inf, 0.0], [0.0, 1.0]]), np.ones(2), mb.Hypercube(2)), r"^Q must be a matrix of finite numbers"),
+        ((sparse.csr_array(1j * np.eye(2)), np.ones(2), mb.Hypercube(2)), r"^Q must be a matrix of finite numbers"),
+        ((np.full((2, 2), 1e150), np.ones(2), mb.Hypercube(2)), r"^Q must be numbers of at most 1e\+100.*divide Q and c"),
+        ((sparse.eye_array(2) * -1e150, np.ones(2), mb.Hypercube(2)), r"^Q must be numbers of at most 1e\+100"),
+        ((np.eye(2), [0.0, -1e200], mb.Hypercube(2)), r"^c must be numbers of at most 1e\+100"),
         ((np.eye(4), np.ones(4), 4), r"^theta_set must be a set of binary variables"),
     ],
 )
 def test_what_does_not_fit_is_refused(arguments, text):
     with pytest.raises(mb.InvalidInput, match=text):
         mb.QuadraticProblem(*arguments)
+
+
+@pytest.mark.parametrize("empty", [False, True])
+def test_a_sparse_matrix_with_broken_indices_is_refused(empty):
+    """SciPy would leave the memory of the matrix, and the process would end."""
+    Q = sparse.csr_array((3, 3)) if empty else sparse.csr_array(np.eye(3))
+    Q.indptr[1] = 10**6
+    with pytest.raises(mb.InvalidInput, match=r"^Q must be a valid sparse matrix, got one with broken indices"):
+        mb.QuadraticProblem(Q, np.ones(3), mb.Hypercube(3))

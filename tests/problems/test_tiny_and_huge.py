@@ -50,3 +50,13 @@ def test_a_step_that_is_too_long_is_cut_off():
     assert np.array_equal(_along(slope, -3.0), slope * -3.0)
     long = _along(slope, -1.5e308)
     np.testing.assert_allclose(long, [-1.5e298, LONGEST, 0.0])
+
+
+@pytest.mark.parametrize("size", [1e-55, 1e-45, 1e-38, 1.0, 1e38, 1e45])
+def test_targets_that_do_not_fit_in_the_precision_of_x(size):
+    """A table of float32 has rows of float32, in which 1e-45 would be 0 and 1e45 infinite."""
+    X, y = table(1.0, 1.0)
+    exact = mb.RidgeDistillation(X, y, X, y, budget=5, alpha=0.1).model(np.ones(12))[0]
+    single = X.astype(np.float32)
+    coef = mb.RidgeDistillation(single, y * size, single, y * size, budget=5, alpha=0.1).model(np.ones(12))[0]
+    np.testing.assert_allclose(coef / size, exact, rtol=1e-5)

@@ -112,3 +112,20 @@ def test_the_method_finds_the_best_of_all_points(k):
     found, best = mb.relax_and_penalize(problem, seed=0), mb.enumerate_binary(problem)
     assert theta_set.violation(found.theta) == 0.0
     assert found.value == pytest.approx(best.value)
+
+
+def test_counts_beyond_64_bits():
+    """All of a group is all of it, however large the number; the smallest of such a number does not fit."""
+    assert GroupBudget([0, 0, 1], 0, 10**30).high.tolist() == [2, 1]
+    assert GroupBudget(["a", "b"], 0, {"a": 2**63, "b": 0}).high.tolist() == [1, 0]
+    with pytest.raises(InfeasibleSet, match=r"got low = 1000\d*[.]{3} and high = 3 for group 0, which has 1 entry") as error:
+        GroupBudget([0], 10**400, 3)
+    assert len(str(error.value)) < 300
+
+
+def test_epsilon_star_of_gradients_at_the_end_of_the_numbers():
+    rows = GroupBudget([0, 0, 1, 1], [0, 1], [0, 1], k=1)
+    grad = np.array([0.0, -1.7e308, -1.7e308, 1.7e308])
+    assert rows.epsilon_star([False, False, False, True], grad) == pytest.approx(1 / 1.7e308)
+    budget = Budget(3, 1)
+    assert budget.epsilon_star([False, False, True], [0.0, -1.7e308, 1.7e308]) == pytest.approx(1 / 1.7e308)

@@ -10,10 +10,11 @@ def indicators(column: str, encoder: Any, place: int) -> list[tuple[str, dict[st
     """The indicator columns of one column of text, in the order of scikit-learn's OneHotEncoder."""
     known, rare = list(encoder.categories_[place]), encoder.infrequent_categories_[place]
     others = [] if rare is None else list(rare)
-    frequent = [it for it in known if it not in others]
-    every = [*frequent, *([OTHER] if others else [])]
+    # drop_idx_ counts all categories, also the rare ones that share a column; of two columns it drops one.
     dropped = encoder.drop_idx_[place] if encoder.drop_idx_ is not None else None
-    kept = [it for i, it in enumerate(every) if i != dropped]
+    kept = [it for i, it in enumerate(known) if it not in others and i != dropped]
+    if others and (dropped is None or known[dropped] not in others):
+        kept.append(OTHER)
     return [_one(column, it, others) for it in kept]
 
 

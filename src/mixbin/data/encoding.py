@@ -20,6 +20,8 @@ from mixbin.errors import InvalidInput
 if TYPE_CHECKING:
     import pyarrow as pa
 
+MOST_NAMED = 20
+"""A message about columns names this many of them."""
 MOST_CATEGORIES = 30
 """A column of text becomes at most this many indicator columns; the rarer texts share the last of them."""
 FEW_CATEGORIES = 10
@@ -59,7 +61,8 @@ class NotEncodable(InvalidInput):
     """Columns of types that cannot be turned into numbers, by name."""
 
     def __init__(self, columns: dict[str, str]) -> None:
-        said = ", ".join(f"{name!r} ({kind})" for name, kind in columns.items())
+        said = ", ".join(f"{listed([name])} ({kind})" for name, kind in list(columns.items())[:MOST_NAMED])
+        said += f" and {len(columns) - MOST_NAMED} more" if len(columns) > MOST_NAMED else ""
         super().__init__(
             f"these columns cannot be turned into numbers: {said}; leave them out, or turn them into numbers yourself"
         )

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mixbin import _validate as check
+from mixbin._files import cannot_write, shortened
 from mixbin._validate import Floats, listed
 from mixbin.data import tables
 from mixbin.data.dask_tables import check_dask_installed
@@ -96,8 +97,12 @@ class ParquetFolder:
             raise check.fail("path", path, "the name of a folder or file")
         if (target is None) == (like is None):
             raise check.fail(self._target_word, target, "a column, or None with like", "give one of target and like")
-        if isinstance(ignore, (str, bytes)) or not np.iterable(ignore):
+        if target is not None and not _is_column(target):
+            raise check.fail(self._target_word, target, "the name or the number of a column")
+        if isinstance(ignore, (str, bytes)) or not np.iterable(ignore) or not all(_is_column(it) for it in ignore):
             raise check.fail(self._ignore_word, ignore, "a sequence of columns", "such as ['id']")
+        if like is not None and not isinstance(like, ParquetFolder):
+            raise check.fail("like", like, "a ParquetFolder, or None", "pass the folder whose columns are to be used")
         self.path = Path(path)
         self.files = parquet_files(self.path)
         self._metadata, self._schemas = _footers(self.files)
@@ -220,11 +225,16 @@ class ParquetFolder:
             raise check.fail("rows", wanted, f"row numbers from 0 to {len(self) - 1}")
         if weights is not None:
             weights = check.array("weights", weights, shape=wanted.shape, remedy="give one for each of these rows")
+        if not isinstance(folder, (str, Path)) or "\0" in str(folder):
+            raise check.fail("folder", folder, "the name of a folder")
         out = Path(folder)
         if out.resolve() in {file.resolve().parent for file in self.files}:
             must = "folder must not hold the files of the table"
             raise InvalidInput(f"{must}, which would be read as part of it, got {str(folder)!r}; choose another folder")
-        out.mkdir(parents=True, exist_ok=True)
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise cannot_write(out, error) from error
         for old in out.glob("part-*.parquet"):
             if is_saved_part(old):
                 old.unlink(missing_ok=True)
@@ -249,6 +259,10 @@ class ParquetFolder:
             raise WorkersLost("workers have died while they wrote the selected rows") from error
 
 
+def _is_column(name: object) -> bool:
+    return isinstance(name, (str, int, np.integer)) and not isinstance(name, bool)
+
+
 def parquet_files(path: Path) -> list[Path]:
     """The Parquet files in a folder, without hidden ones, or the single one that was named."""
     try:
@@ -256,7 +270,9 @@ def parquet_files(path: Path) -> list[Path]:
     except (OSError, ValueError) as error:
         if isinstance(error, InvalidInput):
             raise
-        raise InvalidInput(f"{path} cannot be read ({getattr(error, 'strerror', error)}); check the path") from None
+        raise InvalidInput(
+            f"{shortened(str(path))} cannot be read ({getattr(error, 'strerror', error)}); check the path"
+        ) from None
     if not path.is_dir():
         return [path]
     found = [it for it in path.rglob("*") if it.suffix in SUFFIXES and it.is_file()]

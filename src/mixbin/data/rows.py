@@ -323,8 +323,18 @@ def _centred(X: Any, y: Floats, centre: Floats) -> Iterator[Floats]:
 
 
 def joined(X: NDArray[np.floating], y: Floats) -> NDArray[np.floating]:
-    """The rows z = (x, y) in X's precision and in C order whatever the layout of X, since whole rows are gathered later."""
-    Z = np.empty((len(X), X.shape[1] + (1 if y.ndim == 1 else y.shape[1])), dtype=X.dtype)
+    """The rows z = (x, y) in C order whatever the layout of X, since whole rows are gathered later.
+
+    They have X's precision, unless y has numbers that are too large or too small for float32.
+    """
+    dtype = X.dtype if X.dtype == np.float64 or _fits(y, X.dtype) else np.dtype(np.float64)
+    Z = np.empty((len(X), X.shape[1] + (1 if y.ndim == 1 else y.shape[1])), dtype=dtype)
     Z[:, : X.shape[1]] = X
     Z[:, X.shape[1] :] = y.reshape(len(X), -1)
     return Z
+
+
+def _fits(y: Floats, dtype: np.dtype[Any]) -> bool:
+    """Whether y keeps its digits in this dtype: nothing overflows, also after centring, or comes near the smallest numbers."""
+    largest, limits = max(float(y.max(initial=0.0)), -float(y.min(initial=0.0))), np.finfo(dtype)
+    return largest == 0.0 or float(limits.tiny / limits.eps) <= largest <= float(limits.max) / 4

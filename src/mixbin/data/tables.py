@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mixbin._validate import listed
+from mixbin._validate import listed, shown
 from mixbin.data.dialect import Dialect
 from mixbin.data.unpacking import check_regular, content, first_line
 from mixbin.errors import InvalidInput
@@ -66,7 +66,7 @@ class Table:
         width = len(self.names)
         there = f"the columns {listed(self.names)}" if self.named else f"{width} columns without names, from 0 to {width - 1}"
         remedy = "write one of them" if self.named else "write a number, -1 for the last, or --header if the first row has names"
-        raise InvalidInput(f"{option} must be a column of {self.file}, got {column!r}; it has {there}; {remedy}")
+        raise InvalidInput(f"{option} must be a column of {self.file}, got {shown(column)}; it has {there}; {remedy}")
 
     def _found(self, column: str) -> str | None:
         if column in self.names:

@@ -9,6 +9,9 @@ from typing import Any
 from mixbin import _validate as check
 from mixbin.data.dask_tables import check_dask_installed
 
+MOST = 4096
+"""More workers, or threads of one, are refused: no machine has so many cores."""
+
 
 @contextmanager
 def local_workers(workers: int | None = None, memory_limit: str | None = None, threads: int | None = None) -> Iterator[Any]:
@@ -55,7 +58,7 @@ def local_workers(workers: int | None = None, memory_limit: str | None = None, t
 
     for name, number in (("workers", workers), ("threads", threads)):
         if number is not None:
-            check.whole(name, number, low=1, remedy="None takes one a core")
+            check.whole(name, number, low=1, high=MOST, remedy="None takes one a core")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     n = workers or cores
     # By default Dask samples a hundred times a second what each worker is doing and checks fifty times whether it still answers:
@@ -84,7 +87,7 @@ def checked_memory(name: str, value: str | None) -> str | None:
         return None
     try:
         enough = isinstance(value, str) and parse_bytes(value) > 0
-    except ValueError:
+    except (ValueError, OverflowError):
         enough = False
     if not enough:
         raise check.fail(name, value, "a size", "write one such as 2GB")

@@ -14,6 +14,8 @@ from mixbin.problems.distillation.budget_path import BudgetPath
 from mixbin.problems.distillation.references import DRAWS, References
 from mixbin.sets.budget import resolve_budget
 
+MOST_DRAWS = 100_000
+"""More random draws are refused: their mean and spread are known far better than anyone needs."""
 OWN = ("budget", "method", "random_state", "tolerance", "verbose")
 """Parameters of DistillationRegressor that a curve has no use for, or gets as its own arguments."""
 
@@ -66,7 +68,7 @@ def budget_curve(
     known = sorted(set(DistillationRegressor().get_params()) - set(OWN))
     if unknown := [name for name in params if name not in known]:
         raise InvalidInput(f"params must be among {', '.join(known)}, got {unknown[0]!r}; budgets gives the numbers of rows")
-    check.whole("draws", draws, low=1, remedy="10 draws tell how much random rows differ")
+    check.whole("draws", draws, low=1, high=MOST_DRAWS, remedy="10 draws tell how much random rows differ")
     model = DistillationRegressor(budget="auto", random_state=random_state, **params)
     problem, seed = model.problem_of(X, y, X_val, y_val, generator(random_state))
     watching = model.callbacks or ()

@@ -1,5 +1,7 @@
 """``TableEncoder``: tables of text, categories, dates and missing values as numbers, in scikit-learn's conventions."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -8,7 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mixbin import _validate as check
-from mixbin.data.encoding import MOST_CATEGORIES, Encoding, words
+from mixbin.data.encoding import MOST_CATEGORIES, Encoding, NotEncodable, words
 from mixbin.errors import InvalidInput
 from mixbin.estimators._common import sklearn_errors_about
 
@@ -70,7 +72,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         table = self._arrow(X, reset=True)
         if table.num_rows == 0:
             raise InvalidInput("X must have rows, got 0 sample(s); a minimum of 1 is required")
-        self._encoding = Encoding(table, most)
+        with _about_x():
+            self._encoding = Encoding(table, most)
         if not self._encoding.names:
             raise InvalidInput(f"X must have a column that can be used, got none ({words(self._encoding, 0)}); add columns")
         encoded = self._encoding.transform(table)
@@ -81,13 +84,22 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Table) -> NDArray[np.float64]:
         """The numbers of a table with the columns of fit."""
         check_is_fitted(self)
-        return self._encoding.transform(self._arrow(X, reset=False)).X
+        # The names are those of fit, as was checked, or one of the tables has no texts for names: then places count, as in
+        # scikit-learn.
+        table = self._arrow(X, reset=False).rename_columns(self._encoding.columns)
+        with _about_x():
+            return self._encoding.transform(table).X
 
     def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
         """The names of the columns that come out."""
         check_is_fitted(self)
-        if input_features is not None and list(np.asarray(input_features, dtype=object)) != list(self._encoding.columns):
-            raise InvalidInput("input_features must be the columns of fit (feature_names_in_), got others; leave it out")
+        columns = list(self._encoding.columns)
+        if input_features is not None:
+            names = check.loose_array("input_features", input_features, "the names of the columns of fit")
+            # Names are compared one by one: what is no text may have an == of its own.
+            same = (isinstance(given, str) and given == name for given, name in zip(names.flat, columns, strict=False))
+            if names.shape != (len(columns),) or not all(same):
+                raise InvalidInput("input_features must be the columns of fit (feature_names_in_), got others; leave it out")
         return np.asarray(self._encoding.names, dtype=object)
 
     def _arrow(self, X: Table, reset: bool) -> "pa.Table":
@@ -111,7 +123,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
+@contextmanager
+def _about_x() -> Iterator[None]:
+    """Columns that cannot be encoded are columns of X."""
+    try:
+        yield
+    except NotEncodable as error:
+        raise InvalidInput(f"X must hold numbers, text or dates: {error}") from None
+
+
 def _has_columns(X: Any) -> bool:
+    if hasattr(X, "iloc") and not hasattr(X, "columns"):
+        return False  # a series of pandas, which shows itself to Arrow, too
     return hasattr(X, "columns") or hasattr(X, "column_names") or hasattr(X, "__arrow_c_stream__")
 
 

@@ -291,6 +291,8 @@ def _checkpoint(checkpoint: object, solver: Solver[Any], seed: object) -> str | 
     if not isinstance(checkpoint, (str, os.PathLike)) or not os.fspath(checkpoint):
         raise check.fail("checkpoint", checkpoint, "a path or None", "such as 'run.checkpoint'")
     path = Path(os.fsdecode(checkpoint))
+    if "\0" in str(path):
+        raise check.fail("checkpoint", checkpoint, "a path without a null character", "such as 'run.checkpoint'")
     try:
         usable = path.parent.is_dir() and (path.is_file() or not os.path.lexists(path))
     except (OSError, ValueError) as error:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mixbin import _validate as check
 from mixbin._validate import Floats
 from mixbin.plot.curves import BLUE, GREY, ORANGE, Look, limit, line, tidy
 from mixbin.plot.figure import new_figure
@@ -33,6 +34,9 @@ def budget_curve(curve: BudgetCurve, *, across: bool = True) -> "Figure":
     >>> len(figure.axes)
     2
     """
+    if not isinstance(curve, BudgetCurve):
+        raise check.fail("curve", curve, "a BudgetCurve", "make one with mixbin.budget_curve")
+    check.flag("across", across)
     figure = new_figure(9.6, 3.4) if across else new_figure(4.9, 5.8)
     first, second = figure.subplots(1, 2) if across else figure.subplots(2, 1)
     draw_excess(first, curve)

@@ -176,6 +176,9 @@ def draw(*maps: StructureMap) -> Figure:
     """
     if not maps:
         raise InvalidInput("maps must hold at least one structure, got none; make one with structure_map")
+    for it in maps:
+        if not isinstance(it, StructureMap):
+            raise check.fail("maps", it, "structures", "make them with structure_map, and pass draw(first, second)")
     rows, columns = max(len(it.matrix) for it in maps), sum(it.matrix.shape[1] for it in maps)
     small = len(maps) > 2
     row, column, most = (SMALL_ROW, SMALL_COLUMN, SMALL_NAMED) if small else (ROW, COLUMN, MOST_ROWS)

@@ -25,6 +25,8 @@ LARGEST_SEARCHED = 4_000
 SHIFT = 1e-10
 """Q counts as positive semidefinite if Q + s I has a Cholesky factor, where s is this share of the largest row sum of |Q|. The
 lower bound allows for s."""
+LARGEST = 1e100
+"""Larger numbers are refused: sums of them, and squares of the gradient, must not overflow."""
 ROUNDING = 1e-12
 """The lower bound is lowered by this share of the numbers that it is computed from."""
 
@@ -66,6 +68,7 @@ class QuadraticProblem:
         linear = check.array("c", c)
         if linear.shape not in ((size,), theta_set.shape):
             raise check.fail("c", c, f"an array of shape ({size},)", "one number per entry of theta")
+        _check_size("c", linear)
         self.c = np.array(linear, dtype=np.float64).ravel()
         self.Q = _symmetric(Q, size)
         self.theta_set, self.lam_set = theta_set, Box.empty()
@@ -180,18 +183,31 @@ def _has_factor(Q: Floats, shift: float) -> bool:
 
 def _symmetric(Q: Any, size: int) -> Any:
     """(Q + Q')/2: a dense array up to LARGEST_SEARCHED entries, and beyond that sparse if Q is."""
-    remedy = "one row and one column per entry of theta"
+    # Before anything is done with it: SciPy follows wrong indices out of the memory of the matrix.
+    check.plain_table("Q", Q)
     if sparse.issparse(Q):
         if Q.shape != (size, size):
-            raise check.fail("Q", Q, f"a matrix of shape ({size}, {size})", remedy)
-        if not check.is_finite(np.asarray(cast(Any, Q).tocsr().data, dtype=np.float64)):
+            raise _wrong_shape(Q, size)
+        rows = cast(Any, Q).tocsr()
+        if rows.dtype.kind not in "buif" or not check.is_finite(rows.data.astype(np.float64)):
             raise check.fail("Q", Q, "a matrix of finite numbers")
+        _check_size("Q", rows.data)
         if size > LARGEST_SEARCHED:
-            half = sparse.csr_array(Q, dtype=np.float64)
+            half = sparse.csr_array(rows, dtype=np.float64)
             return sparse.csr_array(0.5 * (half + half.T))
-        Q = cast(Any, Q).toarray()
+        Q = rows.toarray()
     table = check.array("Q", Q, ndim=2)
     if table.shape != (size, size):
-        raise check.fail("Q", Q, f"a matrix of shape ({size}, {size})", remedy)
+        raise _wrong_shape(Q, size)
+    _check_size("Q", table)
     half = 0.5 * np.asarray(table, dtype=np.float64)
     return half + half.T
+
+
+def _wrong_shape(Q: Any, size: int) -> Exception:
+    return check.fail("Q", Q, f"a matrix of shape ({size}, {size})", "one row and one column per entry of theta")
+
+
+def _check_size(name: str, numbers: Floats) -> None:
+    if numbers.size and max(float(numbers.max()), -float(numbers.min())) > LARGEST:
+        raise check.fail(name, numbers, f"numbers of at most {LARGEST:g}", "divide Q and c by the same number")

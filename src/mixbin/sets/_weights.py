@@ -23,7 +23,8 @@ def exchange_weight(on: Bools, g: Floats) -> float:
     """The weight for sets in which mass moves from an entry i that is on to an entry j that is off: g_i - g_j < 2 w."""
     if on.all() or not on.any():
         return 0.0
-    return max(0.0, 0.5 * (float(g[on].max()) - float(g[~on].min())))
+    # Halved first: the difference of two of the largest numbers would overflow.
+    return max(0.0, 0.5 * float(g[on].max()) - 0.5 * float(g[~on].min()))
 
 
 def removal_weight(on: Bools, g: Floats) -> float:

@@ -73,24 +73,28 @@ class GroupBudget(BinarySet):
         self.shape = check.shape_that_fits("groups", self.codes.shape)
         self.exchange_key = self.codes.astype(np.float64)
         sizes = np.bincount(self.codes)
-        self.low, high_given = (_counts(name, given, self.labels) for name, given in (("low", low), ("high", high)))
-        self.high = np.minimum(high_given, sizes)
-        if np.any(self.low > self.high):
-            g = int(np.argmax(self.low > self.high))
-            raise InfeasibleSet(
-                f"low must be at most high and at most the size of the group, got low = {self.low[g]} and high = {high_given[g]} "
-                f"for group {self.labels[g]!r}, which has {_entries(sizes[g])}; lower low or raise high"
-            )
+        least, most = (_counts(name, given, self.labels) for name, given in (("low", low), ("high", high)))
+        for label, size, few, many in zip(self.labels, sizes.tolist(), least, most, strict=True):
+            if few > min(many, size):
+                raise InfeasibleSet(
+                    f"low must be at most high and at most the size of the group, got low = {check.shown(few)} and high = "
+                    f"{check.shown(many)} for group {check.shown(label)}, which has {_entries(size)}; lower low or raise high"
+                )
+        self.low = np.array(least, dtype=np.int64)
+        self.high = np.array([min(it) for it in zip(most, sizes.tolist(), strict=True)], dtype=np.int64)
         self.k = None if k is None else resolve_budget("k", k, self.size)
         if self.k is None:
             return
-        least, most = int(self.low.sum()), int(self.high.sum())
-        if not least <= self.k <= most:
-            must = f"from {least} to {most}, the totals that low and high allow"
-            remedy = "lower low or raise k" if self.k < least else "raise high or lower k"
+        total_low, total_high = int(self.low.sum()), int(self.high.sum())
+        if not total_low <= self.k <= total_high:
+            must = f"from {total_low} to {total_high}, the totals that low and high allow"
+            remedy = "lower low or raise k" if self.k < total_low else "raise high or lower k"
             raise check.fail("k", k, must, remedy, InfeasibleSet)
         # A group can give no more than k leaves it when all others give their least, and no fewer than when they give their most.
-        self.low, self.high = np.maximum(self.low, self.high + self.k - most), np.minimum(self.high, self.low + self.k - least)
+        self.low, self.high = (
+            np.maximum(self.low, self.high + self.k - total_high),
+            np.minimum(self.high, self.low + self.k - total_low),
+        )
 
     def project(self, x: ArrayLike) -> Floats:
         """clip(x - t - mu_g, 0, 1), with a multiplier t for the total and mu_g for each group whose sum is at a bound."""
@@ -174,7 +178,8 @@ class GroupBudget(BinarySet):
         highest, lowest = np.full(self.low.size, -np.inf), np.full(self.low.size, np.inf)
         np.maximum.at(highest, self.codes[on], g[on])
         np.minimum.at(lowest, self.codes[~on], g[~on])
-        within = 0.5 * float(np.max(highest - lowest))
+        # Halved first: the difference of two of the largest numbers would overflow.
+        within = float(np.max(0.5 * highest - 0.5 * lowest))
         movable = (on & may_fall) | (~on & may_rise)
         alone = exchange_weight if self.k is not None else flip_weight
         return inverse(max(within, alone(on[movable], g[movable])))
@@ -283,22 +288,22 @@ def _grouped(groups: ArrayLike) -> tuple[tuple[Any, ...], Codes]:
     return tuple(found.tolist()), np.asarray(codes, dtype=np.intp)
 
 
-def _counts(name: str, given: Bounds, labels: tuple[Any, ...]) -> Counts:
+def _counts(name: str, given: Bounds, labels: tuple[Any, ...]) -> list[int]:
     """One count of at least 0 per group, from a count for all, one per group in sorted order, or a mapping."""
     if isinstance(given, Mapping):
         if strange := [key for key in given if key not in labels]:
             raise InvalidInput(
-                f"{name} must have the groups as its keys, got {strange[0]!r}; the groups are {check.listed(labels)}"
+                f"{name} must have the groups as its keys, got {check.shown(strange[0])}; the groups are {check.listed(labels)}"
             )
         if missing := [label for label in labels if label not in given]:
             raise InvalidInput(f"{name} must have a count for every group, got none for {check.listed(missing)}; add them")
-        return np.array([_count(f"{name}[{label!r}]", given[label]) for label in labels], dtype=np.int64)
+        return [_count(f"{name}[{check.shown(label)}]", given[label]) for label in labels]
     values = check.loose_array(name, given, "a count, or one count per group")
     if values.ndim == 0:
-        return np.full(len(labels), _count(name, values.item()), dtype=np.int64)
+        return [_count(name, values.item())] * len(labels)
     if values.shape != (len(labels),):
         raise check.fail(name, values, f"a count or one for each of the {len(labels)} groups", "give them in the order of labels")
-    return np.array([_count(f"{name}[{i}]", value) for i, value in enumerate(values.tolist())], dtype=np.int64)
+    return [_count(f"{name}[{i}]", value) for i, value in enumerate(values.tolist())]
 
 
 def _count(name: str, value: object) -> int:

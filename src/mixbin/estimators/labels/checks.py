@@ -6,6 +6,7 @@ import numpy as np
 from scipy.sparse import issparse
 from scipy.sparse import vstack as sparse_vstack
 from sklearn.base import is_classifier
+from sklearn.utils import get_tags
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
@@ -59,6 +60,14 @@ def table_and_labels(cleaner: Any, X: Any, y: Any) -> tuple[Any, Any]:
         if len(labels) != X.shape[0]:
             raise InvalidInput(f"y must hold one class per row of X, got {len(labels)} for {X.shape[0]} rows")
     return X, labels
+
+
+def takes_sparse(estimator: Any) -> bool:
+    """Whether a classifier accepts sparse tables; what is no classifier is refused by ``fit``, and accepts nothing before."""
+    try:
+        return bool(get_tags(estimator).input_tags.sparse)
+    except Exception:  # the tags of a user's class may raise anything
+        return False
 
 
 def untouched(name: str, X: Any) -> Any:

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import StratifiedKFold
-from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mixbin._validate import Floats
@@ -280,7 +279,7 @@ class LabelCleaner(KeepsRows, ClassifierMixin, BaseEstimator):  # type: ignore[m
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn that sparse tables are accepted, unless the user's classifier refuses them."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.estimator is None or get_tags(self.estimator).input_tags.sparse
+        tags.input_tags.sparse = self.estimator is None or checks.takes_sparse(self.estimator)
         return tags
 
     def _learner(

@@ -32,6 +32,8 @@ FUTILE = 0.2
 """Steps on a node end when its bound can gain less than this share of what it lacks to be closed."""
 MOST_NUMBERS = 2**28
 """The open nodes may hold this many coefficients (1 GB); then the proof stops with the gap that it has."""
+LARGEST_KEPT = 1e38
+"""The coefficients of open nodes are kept as float32, and cut off here."""
 TOLERANCE = 1e-9
 """A subset counts as proved the best if no other can be lower by more than this share of its value."""
 
@@ -197,4 +199,5 @@ class Branching:
         score[empty] = np.where(kinds[empty] == 0, weights[empty], -1.0)
         at.branch = np.concatenate([at.branch, score.argmax(axis=1) if len(score) else np.empty(0, dtype=np.intp)])
         at.kinds, at.bounds = np.vstack([at.kinds, kinds]), np.concatenate([at.bounds, bounds])
-        at.coefs = np.concatenate([at.coefs, coefs.astype(np.float32)])
+        # Where to start from, not to all digits; what float32 cannot hold is cut off.
+        at.coefs = np.concatenate([at.coefs, np.clip(coefs, -LARGEST_KEPT, LARGEST_KEPT).astype(np.float32)])

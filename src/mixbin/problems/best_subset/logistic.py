@@ -12,6 +12,7 @@ from mixbin._validate import Floats
 from mixbin.problem import Indices
 from mixbin.problems.best_subset.columns import Columns
 from mixbin.problems.best_subset.fit import Fit
+from mixbin.problems.best_subset.refusals import enough_gamma
 from mixbin.problems.best_subset.swaps import QuadraticModel
 
 NEWTON_STEPS = 100
@@ -85,6 +86,7 @@ class LogisticLoss:
         b, residual = self._balanced(u - b, b)
         return z, b, value, residual
 
+    @enough_gamma()
     def _step(self, X: Floats, K: Floats | None, W: Floats, a: Floats, z: Floats) -> tuple[Floats, float]:
         """Newton's step in the coefficients and the constant: a ridge regression of a / W on the columns, with weights W."""
         centre = W @ X / W.sum() if self.intercept else np.zeros(X.shape[1])
@@ -212,6 +214,7 @@ class LogisticLoss:
         best = int(values.argmin())
         return best, float(values[best])
 
+    @enough_gamma()
     def _many(self, supports: Indices, coef: Floats | None = None) -> Floats:
         """Newton's method on many models at once, each on the same number of columns.
 

@@ -33,8 +33,9 @@ from mixbin.solvers import SpectralGradient
 from mixbin.solvers.objective import Objective
 
 LOSSES = ("squared", "logistic")
-LARGEST = 1e60
-"""Larger entries of X and y are refused: G multiplies four of them."""
+SMALLEST, LARGEST = 1e-30, 1e30
+"""The largest entries of X and of y must lie in this range, unless all are 0, and gamma in the range to the fourth power: gains
+are squares of products of X and y over gamma, and must neither overflow nor vanish."""
 BOUND_ROUNDING = 1e-11
 """A lower bound is lowered by this share of the loss without features, so that rounding cannot make it too high."""
 SOLVED, REFINING_STEPS = 1e-3, 200
@@ -123,7 +124,7 @@ class BestSubset:
         table = _table(X)
         n, p = table.shape
         self.loss = check.choice("loss", loss, LOSSES)
-        self.gamma = check.real("gamma", gamma, low=0, open_low=True, remedy="0.1 times the number of rows is a usual size")
+        self.gamma = _gamma(gamma)
         self.fit_intercept = check.flag("fit_intercept", fit_intercept)
         targets = _classes(y, n) if self.loss == "logistic" else _targets(y, n)
         self.theta_set = _set_of(p, k, groups, per_group)
@@ -152,7 +153,7 @@ class BestSubset:
         other = copy.copy(self)
         for name in ("relaxed", "without_features"):
             other.__dict__.pop(name, None)
-        other.gamma = check.real("gamma", gamma, low=0, open_low=True, remedy="0.1 times the number of rows is a usual size")
+        other.gamma = _gamma(gamma)
         other.theta_set = _set_of(self.n_features, k, *self._grouping)
         other.choices, other._last = Choices(other.theta_set), None
         other.data_loss = self.data_loss.with_gamma(other.gamma)
@@ -324,17 +325,31 @@ class BestSubset:
         return n * p + k * k * p if self.data_loss.exact_model else n * k * p + k * k * p + 50 * n * k * k
 
 
+def _gamma(gamma: object) -> float:
+    remedy = "0.1 times the number of rows is a usual size"
+    number = check.real("gamma", gamma, low=0, open_low=True, remedy=remedy)
+    return check.real("gamma", number, low=SMALLEST**4, high=LARGEST**4, remedy=remedy)
+
+
+def _check_size(name: str, entries: Floats) -> None:
+    largest = max(float(entries.max(initial=0.0)), -float(entries.min(initial=0.0)))
+    if largest > 0 and not SMALLEST <= largest <= LARGEST:
+        must = f"numbers of which the largest is from {SMALLEST:g} to {LARGEST:g}"
+        raise InvalidInput(f"{name} must hold {must}, got {largest:g}; rescale it")
+
+
 def _table(X: Any) -> Any:
     if sparse.issparse(X):
         check.plain_table("X", X)
+        if X.ndim != 2:
+            raise check.fail("X", X, "a table of shape (rows, columns)", "give one row per observation")
         table = sparse.csc_array(X)
         entries = check.array("X", table.data)
     else:
         table = entries = check.array("X", X, ndim=2, remedy="give one row per observation and one column per feature")
     if table.ndim != 2 or 0 in table.shape:
         raise check.fail("X", X, "a table of shape (rows, columns), neither of them 0", "check how it was read")
-    if entries.size and max(float(entries.max()), -float(entries.min())) > LARGEST:
-        raise check.fail("X", X, f"a table whose entries are at most {LARGEST:g}", "rescale it")
+    _check_size("X", entries)
     return table
 
 
@@ -342,8 +357,7 @@ def _targets(y: ArrayLike, rows: int) -> Floats:
     Y = check.array("y", y)
     if Y.ndim not in (1, 2) or len(Y) != rows or 0 in Y.shape:
         raise check.fail("y", Y, f"an array of shape ({rows},) or ({rows}, targets)", "give one target per row of X")
-    if float(np.abs(Y).max()) > LARGEST:
-        raise check.fail("y", Y, f"numbers of at most {LARGEST:g}", "rescale it")
+    _check_size("y", Y)
     return np.array(Y[:, None] if Y.ndim == 1 else Y)
 
 

@@ -165,7 +165,8 @@ def prove_best_subset(
         raise check.fail("problem", problem, "a BestSubset", "make one of X, y, k and gamma")
     limit = np.inf if time_limit is None else check.real("time_limit", time_limit, low=0, remedy="give seconds, or None")
     most = np.inf if max_nodes is None else check.whole("max_nodes", max_nodes, low=0)
-    if not all(callable(it) for it in callbacks):
+    check.whole("seed", seed, low=0)
+    if not (np.iterable(callbacks) and all(callable(it) for it in callbacks)):
         raise check.fail("callbacks", callbacks, "functions of a Proof", "pass a list of them")
     began = time.monotonic()
     if proof is None:
@@ -191,7 +192,7 @@ def _first(problem: BestSubset, theta: ArrayLike | None, seed: int) -> Proof:
     """The proof before any node: a good subset, the bound of the relaxed problem, and the root, screened by that bound."""
     search, relaxed = problem.search(), problem.relaxed
     if theta is None:
-        support = search.run(check.generator("seed", check.whole("seed", seed, low=0)), relaxed.theta).support
+        support = search.run(check.generator("seed", seed), relaxed.theta).support
     else:
         support = search.descend(problem.support_of(theta)).support
     kept = np.zeros(problem.n_features, dtype=np.bool_)

@@ -15,6 +15,8 @@ from mixbin._validate import Floats
 STEPS = 60
 """Newton's method on a piecewise linear function ends after a few steps; bisection takes over where it leaves the bracket."""
 CLOSE = 1e-10
+NEGLIGIBLE = 1e-100
+"""Entries below this share of the largest one count as 0."""
 
 
 def relaxed_weights(
@@ -42,7 +44,8 @@ def relaxed_weights(
     caps : array of shape (rows, n_groups), optional
         The most that the entries of each group may sum to.
     """
-    positive = size > 0
+    # Entries that are 0 but for rounding never gain weight; with them, the largest c would overflow.
+    positive = size > NEGLIGIBLE * size.max(axis=1, keepdims=True, initial=0.0)
     smallest = np.where(positive, size, np.inf).min(axis=1, initial=np.inf)
     high = np.where(np.isfinite(smallest), (1.0 + beta) / np.where(np.isfinite(smallest), smallest, 1.0), 1.0)
     low, c = np.zeros(len(size)), np.clip(c, 0.0, high)
@@ -77,7 +80,8 @@ def _within_caps(size: Floats, beta: float, theta: Floats, groups: Floats, caps:
     over = sums > caps + CLOSE
     if not over.any():
         return theta
-    least = np.where(size > 0, size, np.inf).min(axis=1, initial=np.inf, keepdims=True)
+    positive = size > NEGLIGIBLE * size.max(axis=1, keepdims=True, initial=0.0)
+    least = np.where(positive, size, np.inf).min(axis=1, initial=np.inf, keepdims=True)
     low, high = np.zeros_like(caps), np.broadcast_to((1.0 + beta) / np.where(np.isfinite(least), least, 1.0), caps.shape).copy()
     for _ in range(STEPS):
         c = 0.5 * (low + high)

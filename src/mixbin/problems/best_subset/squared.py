@@ -13,6 +13,7 @@ from mixbin._validate import Floats
 from mixbin.problem import Indices
 from mixbin.problems.best_subset.columns import Columns
 from mixbin.problems.best_subset.fit import Fit
+from mixbin.problems.best_subset.refusals import enough_gamma
 from mixbin.problems.best_subset.swaps import QuadraticModel
 
 KEPT_ROWS = 2**23
@@ -57,6 +58,7 @@ class SquaredLoss:
         value = float(np.vdot(residual, residual) + self.gamma * np.vdot(Z, Z))
         return Fit(value, support, (Z * np.sqrt(theta[support])[:, None]).T, 0.0, residual)
 
+    @enough_gamma()
     def _ridge(self, X: Floats) -> tuple[Floats, Floats]:
         """The coefficients of all targets on these columns, and the residuals."""
         n, s = X.shape
@@ -87,6 +89,7 @@ class SquaredLoss:
             return np.inf
         return float(np.vdot(residual, self.Y)) ** 2 / cutoff - float(np.vdot(residual, residual))
 
+    @enough_gamma()
     def model_of(self, support: Indices, gamma: float | None = None) -> QuadraticModel:
         """The value and its quadratic function for these features, from products of columns alone; ``gamma`` may differ."""
         g = self.gamma if gamma is None else gamma

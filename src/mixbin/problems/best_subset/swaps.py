@@ -16,6 +16,7 @@ import numpy as np
 
 from mixbin._validate import Floats
 from mixbin.problem import Indices
+from mixbin.problems.best_subset.refusals import enough_gamma
 
 
 class QuadraticModel(NamedTuple):
@@ -35,6 +36,7 @@ class QuadraticModel(NamedTuple):
     """r, of shape (targets, p); its entries in S are not used."""
     gamma: float
 
+    @enough_gamma()
     def inverse(self) -> Floats:
         """P."""
         A = self.rows[:, self.support]
