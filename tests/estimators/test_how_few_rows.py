@@ -128,6 +128,19 @@ class TestCurve:
         assert curve.excess[-1] <= 1e-3
         assert curve.rows[-1] < 40
 
+    @pytest.mark.parametrize("size", [1e-60, 1e-160])
+    @pytest.mark.filterwarnings("ignore::UserWarning")
+    def test_columns_whose_squares_vanish(self, size):
+        """A curve, or a refusal in our words, and no warning of SciPy about differences of infinite values."""
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(12, 3))
+        y = X @ [1.0, 2.0, 3.0] + 0.1 * rng.normal(size=12)
+        try:
+            curve = mb.budget_curve(X * size, y, random_state=0, max_evaluations=6)
+        except (mb.DivergedError, InvalidInput):
+            return
+        assert np.all(np.diff(curve.excess) <= 0)
+
     def test_its_picture(self, curve):
         for across in (True, False):
             figure = mb.plot.budget_curve(curve, across=across)

@@ -24,6 +24,8 @@ NEARLY_ALL = 0.99
 """If more than this share of the rows is kept, the errors on the others are summed directly: a difference would lose digits."""
 LOG_ALPHA, FREELY = 1e-2, 1e4
 """How exactly the logarithm of alpha is found for random rows, and how far from the one that suits all rows it may be."""
+ALPHAS = (1e-300, 1e300)
+"""Random rows get no alpha outside of this range."""
 
 
 class Model(NamedTuple):
@@ -175,11 +177,16 @@ def _best_model(problem: RidgeDistillation, total: float, mean: Floats, S: Float
         found.append((problem.judged(*model)[0], model))
         return found[-1][0]
 
+    around = float(np.clip(around, *ALPHAS))
     value(np.log(around))
     low, high = around / FREELY, around * FREELY
     if not isinstance(problem.alpha, float):
         low, high = min(low, problem.alpha[0]), max(high, problem.alpha[1])
-    minimize_scalar(value, bounds=np.log([low, high]), method="bounded", options={"xatol": LOG_ALPHA})
+    # Differences of infinite values are no numbers; SciPy then goes on by the golden section.
+    with np.errstate(invalid="ignore", over="ignore"):
+        minimize_scalar(value, bounds=np.log(np.clip([low, high], *ALPHAS)), method="bounded", options={"xatol": LOG_ALPHA})
+    if not found:
+        raise DivergedError("random rows give no model for any alpha: X has numbers whose squares vanish; rescale X")
     return min(found, key=lambda it: it[0])[1]
 
 
