@@ -45,7 +45,7 @@ def usage_similarity(train: Tasks, penalty_share: float | None = None) -> Floats
     """
     from mixbin.problems.group_lasso.lasso import PENALTY_SHARE, lasso_models
 
-    W = np.empty((train.n_tasks, train.n_features))
+    W = np.zeros((train.n_tasks, train.n_features))
     lasso_models(*train, PENALTY_SHARE if penalty_share is None else penalty_share, W)
     sizes = np.abs(W)
     if not 1e-100 < sizes.max() < 1e100:  # the squares would vanish or overflow
@@ -90,22 +90,29 @@ def log_evidence_of(tasks: Tasks, labels: Labels, n_jobs: int) -> float:
 
 
 def evidence_and_gains(
-    tasks: Tasks, labels: Labels, n_groups: int, n_jobs: int, steps: int, by_others: bool, work: Work | None
+    tasks: Tasks,
+    labels: Labels,
+    n_groups: int,
+    n_jobs: int,
+    steps: int,
+    by_others: bool,
+    work: Work | None,
+    terms: Labels | None = None,
 ) -> tuple[float, Floats]:
-    """The logarithm of the evidence, up to a constant, and its gain by each row move.
+    """The logarithm of the evidence of the tasks ``terms`` (None: all), up to a constant, and its gain by each row move.
 
     With ``by_others`` each feature is judged by the other features of its group (see ``evidence``).
     """
     from mixbin.problems.group_lasso.evidence import evidence_gains, gains_work
     from mixbin.problems.group_lasso.lower import in_blocks, summed
 
+    which = np.arange(tasks.n_tasks) if terms is None else terms
     if work is not None:
-        work.add(sum(gains_work(int(n), len(labels), n_groups, steps) for n in np.diff(tasks.starts)))
+        work.add(gains_work(tasks.sizes[which], len(labels), n_groups, steps))
 
     def block(part: slice) -> tuple[float, Floats]:
         gains = np.zeros((len(labels), n_groups))
-        last = min(part.stop, tasks.n_tasks)
-        return evidence_gains(*tasks, part.start, last, labels, steps, by_others, gains), gains
+        return evidence_gains(*tasks, which[part], labels, steps, by_others, gains), gains
 
-    values, gains = zip(*in_blocks(block, tasks.n_tasks, n_jobs), strict=True)
+    values, gains = zip(*in_blocks(block, len(which), n_jobs), strict=True)
     return float(sum(values)), summed(list(gains))
