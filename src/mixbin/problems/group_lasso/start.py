@@ -20,7 +20,7 @@ LEAST_GAIN = 1e-6
 
 def structure_of(train: Tasks, n_groups: int, seed: int, n_jobs: int) -> Labels:
     """The group of each feature: found by spectral clustering, then corrected by the evidence of the training rows."""
-    return by_evidence(train, clustered(usage_similarity(train), n_groups, seed), n_groups, n_jobs)
+    return by_evidence(train, clustered(usage_similarity(train, n_jobs), n_groups, seed), n_groups, n_jobs)
 
 
 def by_evidence(tasks: Tasks, labels: Labels, n_groups: int, n_jobs: int) -> Labels:
@@ -38,15 +38,24 @@ def by_evidence(tasks: Tasks, labels: Labels, n_groups: int, n_jobs: int) -> Lab
     return labels
 
 
-def usage_similarity(train: Tasks, penalty_share: float | None = None) -> Floats:
+def fit_l1_models(tasks: Tasks, penalty_share: float, W: Floats, n_jobs: int) -> None:
+    """Set ``W`` to the l1 models of all tasks (see ``lasso``), from those that it holds."""
+    from mixbin.problems.group_lasso.lasso import lasso_models
+    from mixbin.problems.group_lasso.lower import in_blocks
+
+    X, y, starts = tasks
+    in_blocks(lambda part: lasso_models(X, y, starts[part.start : part.stop + 1], penalty_share, W[part]), len(W), n_jobs)
+
+
+def usage_similarity(train: Tasks, n_jobs: int, penalty_share: float | None = None) -> Floats:
     """The correlation of |w_p| and |w_q| over the tasks' l1 models, of shape (P, P); 0 for a feature that no task uses.
 
     ``penalty_share`` is the strength of their penalty, PENALTY_SHARE unless given.
     """
-    from mixbin.problems.group_lasso.lasso import PENALTY_SHARE, lasso_models
+    from mixbin.problems.group_lasso.lasso import PENALTY_SHARE
 
     W = np.zeros((train.n_tasks, train.n_features))
-    lasso_models(*train, PENALTY_SHARE if penalty_share is None else penalty_share, W)
+    fit_l1_models(train, PENALTY_SHARE if penalty_share is None else penalty_share, W, n_jobs)
     sizes = np.abs(W)
     if not 1e-100 < sizes.max() < 1e100:  # the squares would vanish or overflow
         sizes /= sizes.max() or 1.0

@@ -9,6 +9,8 @@ import numpy as np
 from mixbin._validate import Floats
 from mixbin.data.tasks import Tasks
 from mixbin.problems import GroupLassoStructure
+from mixbin.problems.group_lasso.start import fit_l1_models
+from mixbin.problems.group_lasso.structure import usable_cores
 from mixbin.reporting.record import Line
 
 SHARES = np.geomspace(1e-3, 1.0, 13)
@@ -27,14 +29,12 @@ def references(train: Tasks, validation: Tasks, errors: Errors, problem: Callabl
 
 def _no_structure(train: Tasks, validation: Tasks, errors: Errors) -> Line:
     """A lasso in each task."""
-    from mixbin.problems.group_lasso.lasso import lasso_models
-
     began = time.perf_counter()
     W = best = np.zeros((train.n_tasks, train.n_features))
     least = np.inf
     for share in SHARES[::-1]:
         # The strongest penalty first: its models are nearly those of the next, from which coordinate descent goes on.
-        lasso_models(*train, float(share), W)
+        fit_l1_models(train, float(share), W, usable_cores())
         if (loss := validation.loss(W)) < least:
             least, best = loss, W.copy()
     numbers = errors(best)
