@@ -1,10 +1,11 @@
 """The fast ratios in one table, with the recorded values beside them.
 
-    python -m benchmarks [--quick] [--only NAME ...] [--write]
+    python -m benchmarks [--quick] [--only NAME ...] [--write | --write-before]
 
 Run it in the project's folder. Each row is processor time of mixbin over processor time of something fixed, measured in this run,
 so that a slow or a busy machine changes both. ``--quick`` takes smaller sizes, for CI. ``--write`` stores what was measured in
-ratios.json as the recorded values. What needs data that are missing is skipped, with the reason.
+ratios.json as the recorded values; ``--write-before`` stores it as the column "before", for an older version of mixbin, whose
+source PYTHONPATH names. What needs data that are missing is skipped, with the reason.
 
 Exit code 1 if a ratio is more than four times its recorded value: such a change is no noise, smaller ones may be.
 """
@@ -22,6 +23,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 # One BLAS thread: with more, processor time depends on how many cores are free. Before NumPy is loaded.
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -215,24 +217,27 @@ def verdict(now: float, recorded: float | None) -> str:
     return "TOO SLOW" if now > MOST * recorded else "ok"
 
 
-def table(names: list[str], quick: bool, recorded: Mapping[str, float]) -> tuple[dict[str, float], bool]:
+def table(
+    names: list[str], quick: bool, recorded: Mapping[str, float], before: Mapping[str, float] = MappingProxyType({})
+) -> tuple[dict[str, float], bool]:
     """Measure and print the rows; returns what was measured, and whether any was too slow."""
     measured, failed = {}, False
-    print(f"{'ratio':<15}{'now':>9}{'recorded':>10}{'of it':>8}  verdict (processor seconds spent): what it is")
+    print(f"{'ratio':<15}{'before':>9}{'now':>9}{'recorded':>10}{'of it':>8}  verdict (processor seconds spent): what it is")
     for name in names:
         began, silent = sum(os.times()[:4]), io.StringIO()
+        first = f"{name:<15}{f'{before[name]:.3g}' if name in before else '-':>9}"
         try:
             with contextlib.redirect_stdout(silent):
                 now = RATIOS[name].measure(quick)
         except Skipped as reason:
-            print(f"{name:<15}{'-':>9}{'-':>10}{'-':>8}  skipped: {reason}", flush=True)
+            print(f"{first}{'-':>9}{'-':>10}{'-':>8}  skipped: {reason}", flush=True)
             continue
         measured[name] = now
-        before = recorded.get(name)
-        shown = f"{'-':>10}{'-':>8}" if before is None else f"{before:>10.3g}{now / before:>8.2f}"
-        said = verdict(now, before)
+        usual = recorded.get(name)
+        shown = f"{'-':>10}{'-':>8}" if usual is None else f"{usual:>10.3g}{now / usual:>8.2f}"
+        said = verdict(now, usual)
         failed |= said == "TOO SLOW"
-        print(f"{name:<15}{now:>9.3g}{shown}  {said} ({sum(os.times()[:4]) - began:.0f} s): {RATIOS[name].words}", flush=True)
+        print(f"{first}{now:>9.3g}{shown}  {said} ({sum(os.times()[:4]) - began:.0f} s): {RATIOS[name].words}", flush=True)
     return measured, failed
 
 
@@ -242,13 +247,17 @@ def main() -> int:
     )
     parser.add_argument("--quick", action="store_true", help="smaller sizes, in under a minute of processor time")
     parser.add_argument("--only", nargs="+", choices=[*RATIOS], default=[*RATIOS], metavar="NAME", help=", ".join(RATIOS))
-    parser.add_argument("--write", action="store_true", help="store the ratios as the recorded ones")
+    kept = parser.add_mutually_exclusive_group()
+    kept.add_argument("--write", action="store_true", help="store the ratios as the recorded ones")
+    kept.add_argument("--write-before", action="store_true", help='store the ratios as those of an older version, "before"')
     args = parser.parse_args()
     sizes = "quick" if args.quick else "full"
     stored = json.loads(RECORDED.read_text()) if RECORDED.is_file() else {}
-    measured, failed = table(args.only, args.quick, {} if args.write else stored.get(sizes, {}))
-    if args.write:
-        stored[sizes] = stored.get(sizes, {}) | {name: float(f"{value:.3g}") for name, value in measured.items()}
+    writes = f"before, {sizes}" if args.write_before else sizes if args.write else None
+    beside = {} if writes else stored.get(sizes, {})
+    measured, failed = table(args.only, args.quick, beside, stored.get(f"before, {sizes}", {}))
+    if writes:
+        stored[writes] = stored.get(writes, {}) | {name: float(f"{value:.3g}") for name, value in measured.items()}
         RECORDED.write_text(json.dumps(stored, indent=1) + "\n")
         return 0
     print(f"FAIL: beyond {MOST:g} times a recorded value" if failed else "PASS")

@@ -15,11 +15,11 @@ def test_only_beyond_four_times_the_recorded_value_is_a_failure():
 def test_table_skips_with_the_reason_and_fails_where_a_ratio_is_too_slow(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(benchmarks, "SHARED", tmp_path)
     monkeypatch.setitem(benchmarks.RATIOS, "tiny", benchmarks.Ratio(lambda quick: 9.0, "a made ratio"))
-    measured, failed = benchmarks.table(["gas", "blog step", "tiny"], True, {"tiny": 2.0})
+    measured, failed = benchmarks.table(["gas", "blog step", "tiny"], True, {"tiny": 2.0}, {"tiny": 5.0})
     lines = capsys.readouterr().out.splitlines()
     assert "skipped: ../shared/data/uci/gas-data.csv.gz is missing" in lines[1]
     assert "skipped: ../shared/paper_step.py, the published step, is missing" in lines[2]
-    assert lines[3].split()[1:4] == ["9", "2", "4.50"]
+    assert lines[3].split()[1:5] == ["5", "9", "2", "4.50"]
     assert "TOO SLOW" in lines[3]
     assert (measured, failed) == ({"tiny": 9.0}, True)
 

@@ -7,6 +7,7 @@ from sklearn.metrics import adjusted_rand_score
 import mixbin as mb
 from mixbin.data.tasks import stacked
 from mixbin.problem import Improved
+from mixbin.problems.group_lasso import proposals
 from mixbin.problems.group_lasso.evidence import FIRST_NOISE
 from mixbin.problems.group_lasso.proposals import HOT, ROUNDS, annealed, merged_and_split, renamed
 from mixbin.problems.group_lasso.start import evidence_and_gains
@@ -71,6 +72,23 @@ def test_annealing_finds_planted_groups_from_random_ones(problem, seed):
     rng = np.random.default_rng(seed)
     found = annealed(problem._evidence_rows, rng.integers(3, size=12), 3, rng, HOT, ROUNDS, 1, Work())
     assert adjusted_rand_score(DATA.labels, found) == 1.0
+
+
+def test_a_few_tasks_judge_while_it_is_hot_and_all_of_them_at_the_end(problem, monkeypatch):
+    judges = []
+
+    def noted(tasks, *rest):
+        judges.append(tasks.n_tasks if rest[-1] is None else len(rest[-1]))
+        return evidence_and_gains(tasks, *rest)
+
+    monkeypatch.setattr(proposals, "SAMPLE", 20)
+    monkeypatch.setattr(proposals, "evidence_and_gains", noted)
+    rng = np.random.default_rng(0)
+    found = annealed(problem._evidence_rows, rng.integers(3, size=12), 3, rng, HOT, ROUNDS, 1, Work())
+    assert adjusted_rand_score(DATA.labels, found) == 1
+    assert judges[0] == 20 < judges[-1] == problem.n_terms
+    # Structures that the last rounds leave as they are are not judged again.
+    assert len(judges) < ROUNDS
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -65,10 +65,11 @@ def test_tasks_with_nothing_to_explain_have_no_say():
     np.testing.assert_allclose(start.move_gains(packed("X", data.X, "y", y), data.labels, 3, 2), few, rtol=1e-12, atol=1e-12)
 
 
-def test_l1_models_are_those_of_scikit_learn():
+@pytest.mark.parametrize("begin", [0.0, 1.0])
+def test_l1_models_are_those_of_scikit_learn_wherever_they_begin(begin):
     data = small(n_tasks=5)
     tasks = packed("X", data.X, "y", data.y)
-    W = np.empty((5, 12))
+    W = np.full((5, 12), begin)
     lasso.lasso_models(*tasks, lasso.PENALTY_SHARE, W)
     for X, y, w in zip(data.X, data.y, W, strict=True):
         mu = lasso.PENALTY_SHARE * np.abs(X.T @ y).max() / len(y)

@@ -8,17 +8,18 @@ from mixbin import _validate as check
 from mixbin._validate import Floats
 from mixbin.plot.curves import BLUE, GREY, ORANGE, Look, limit, line, tidy
 from mixbin.plot.figure import new_figure
-from mixbin.problems.distillation.budget_curve import BudgetCurve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from mixbin.problems.distillation.budget_curve import BudgetCurve
+
 LEAST = 1e-3
 """Per cent. Values below this are drawn here: nobody needs to tell them apart, and 0 has no place on a log axis."""
 
 
-def budget_curve(curve: BudgetCurve, *, across: bool = True) -> "Figure":
+def budget_curve(curve: "BudgetCurve", *, across: bool = True) -> "Figure":
     """Draw the excess and the error on rows that were not kept against the number of rows, chosen and random.
 
     The two panels stand side by side, or below each other.
@@ -46,7 +47,7 @@ def budget_curve(curve: BudgetCurve, *, across: bool = True) -> "Figure":
     return figure
 
 
-def draw_excess(axes: "Axes", curve: BudgetCurve) -> None:
+def draw_excess(axes: "Axes", curve: "BudgetCurve") -> None:
     """How far each number of rows is from the best model there is, in per cent of the objective that judges."""
     _band(axes, curve, curve.random_excess, curve.random_excess_spread)
     _curve(axes, curve, curve.excess, ORANGE, "chosen rows")
@@ -57,7 +58,7 @@ def draw_excess(axes: "Axes", curve: BudgetCurve) -> None:
     _axes(axes)
 
 
-def draw_error(axes: "Axes", curve: BudgetCurve) -> None:
+def draw_error(axes: "Axes", curve: "BudgetCurve") -> None:
     """How far the error on rows that were not kept is above that of all rows, in per cent."""
     _band(axes, curve, curve.random_ratio - 1, curve.random_ratio_spread)
     _curve(axes, curve, curve.ratio - 1, ORANGE, "chosen rows")
@@ -70,12 +71,12 @@ def _percent(share: Floats) -> Floats:
     return np.asarray(np.maximum(100 * share, LEAST))
 
 
-def _curve(axes: "Axes", curve: BudgetCurve, share: Floats, look: Look, label: str) -> None:
+def _curve(axes: "Axes", curve: "BudgetCurve", share: Floats, look: Look, label: str) -> None:
     if np.isfinite(share).any():
         line(axes, curve.rows.astype(np.float64), _percent(share), look, label)
 
 
-def _band(axes: "Axes", curve: BudgetCurve, share: Floats, spread: Floats) -> None:
+def _band(axes: "Axes", curve: "BudgetCurve", share: Floats, spread: Floats) -> None:
     """Random rows: their mean, and one standard deviation to either side; below, as the same factor, for a log axis."""
     rows = curve.rows.astype(np.float64)
     shown = np.isfinite(share) & (share > 0)
@@ -85,7 +86,7 @@ def _band(axes: "Axes", curve: BudgetCurve, share: Floats, spread: Floats) -> No
     _curve(axes, curve, share, BLUE, "random rows, mean and spread")
 
 
-def _mark(axes: "Axes", curve: BudgetCurve) -> None:
+def _mark(axes: "Axes", curve: "BudgetCurve") -> None:
     """The budget that was found."""
     if curve.found is not None:
         axes.axvline(curve.found, color=GREY.colour, linestyle=":", linewidth=1.4)

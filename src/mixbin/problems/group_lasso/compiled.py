@@ -146,10 +146,23 @@ def forward(C: Floats, x: Floats) -> None:
 
 @compiled
 def forward_rows(C: Floats, X: Floats) -> None:
-    """Replace ``X`` by C^-1 X, for a factor C from ``cholesky``; all columns at once."""
+    """Replace ``X`` by C^-1 X, for a factor C from ``cholesky``; all columns at once.
+
+    Four rows are subtracted at a time, one after the other, so that a row is stored a quarter as often.
+    """
     n, m = X.shape
     for i in range(n):
-        for k in range(i):
+        fours = i - i % 4
+        for k in range(0, fours, 4):
+            for j in range(m):
+                X[i, j] = (
+                    X[i, j]
+                    - C[i, k] * X[k, j]
+                    - C[i, k + 1] * X[k + 1, j]
+                    - C[i, k + 2] * X[k + 2, j]
+                    - C[i, k + 3] * X[k + 3, j]
+                )
+        for k in range(fours, i):
             for j in range(m):
                 X[i, j] -= C[i, k] * X[k, j]
         for j in range(m):

@@ -39,9 +39,9 @@ SMALLEST_SHARE = 1e-9
 
 @compiled
 def evidence_gains(
-    X: Floats, y: Floats, starts: Whole, first: int, last: int, labels: Whole, steps: int, by_others: bool, gains: Floats
+    X: Floats, y: Floats, starts: Whole, terms: Whole, labels: Whole, steps: int, by_others: bool, gains: Floats
 ) -> float:
-    """Add the gains of the tasks first, ..., last - 1 by each row move to ``gains`` (P, L); return their log evidences, summed.
+    """Add the gains of the tasks ``terms`` by each row move to ``gains`` (P, L); return their log evidences, summed.
 
     With ``by_others`` each feature is judged by the other features of its group. A feature raises the variance of its own group
     in the tasks that use it, which would speak for staying there, whatever the group. So the variance of its own group is taken
@@ -51,7 +51,8 @@ def evidence_gains(
     P, L = gains.shape
     value, weights, g, h = 0.0, np.empty(P), np.empty(P), np.empty(P)
     gamma, squares, leverages = np.empty(L), np.empty(L), np.empty(L)
-    for t in range(first, last):
+    for k in range(len(terms)):
+        t = terms[k]
         Xt, yt = X[starts[t] : starts[t + 1]], y[starts[t] : starts[t + 1]]
         N = len(yt)
         power = size = 0.0
@@ -123,8 +124,8 @@ def evidence_gains(
     return value
 
 
-def gains_work(n: int, P: int, L: int, steps: int) -> int:
-    """The multiply-adds of ``add_gains`` for n rows, P features and L groups."""
+def gains_work(n: Whole, P: int, L: int, steps: int) -> int:
+    """The multiply-adds of ``evidence_gains`` for tasks of ``n`` rows, P features and L groups."""
     factor = n * P + n * (n + 1) // 2 * P + n**3 // 6
     solves = n * n + n * P + n * n // 2 * P + n * P
-    return (steps + 1) * (factor + solves) + 4 * P * L
+    return int(np.sum((steps + 1) * (factor + solves) + 4 * P * L))

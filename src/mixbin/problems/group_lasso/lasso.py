@@ -15,7 +15,7 @@ largest one."""
 
 @compiled
 def lasso_models(X: Floats, y: Floats, starts: Whole, share: float, W: Floats) -> None:
-    """Set ``W`` to the models of all tasks, argmin 1/(2N) |Xw - y|^2 + mu |w|_1, by coordinate descent."""
+    """Set ``W`` to the models of all tasks, argmin 1/(2N) |Xw - y|^2 + mu |w|_1, by coordinate descent that begins at ``W``."""
     P = X.shape[1]
     squares = np.empty(P)
     for t in range(len(starts) - 1):
@@ -31,7 +31,11 @@ def lasso_models(X: Floats, y: Floats, starts: Whole, share: float, W: Floats) -
             for i in range(n):
                 square += Xt[p, i] * Xt[p, i]
                 correlation += Xt[p, i] * rest[i]
-            w[p], squares[p], mu = 0.0, square / n, max(mu, share * abs(correlation) / n)
+            squares[p], mu = square / n, max(mu, share * abs(correlation) / n)
+        for p in range(P):
+            if w[p] != 0.0:
+                for i in range(n):
+                    rest[i] -= w[p] * Xt[p, i]
         for _ in range(MOST_SWEEPS):
             change = largest = 0.0
             for p in range(P):

@@ -6,7 +6,7 @@ are added up in order, so that the number of threads does not change a bit of th
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -126,8 +126,21 @@ def in_blocks(block: Callable[[slice], R], size: int, n_jobs: int) -> list[R]:
     parts = [slice(i, i + TASKS_PER_CALL) for i in range(0, size, TASKS_PER_CALL)]
     if len(parts) == 1 or n_jobs == 1:
         return [block(part) for part in parts]
-    with ThreadPoolExecutor(min(n_jobs, len(parts))) as pool:
-        return list(pool.map(block, parts))  # in the order of ``parts``, whichever thread ends first
+    results: list[R | None] = [None] * len(parts)
+    numbers = iter(range(len(parts)))
+
+    def work() -> None:
+        # All threads, this one too, take the next number from one iterator: a future for every block would cost as much as a
+        # small block does.
+        for i in numbers:
+            results[i] = block(parts[i])
+
+    with ThreadPoolExecutor(min(n_jobs, len(parts)) - 1) as pool:
+        others = [pool.submit(work) for _ in range(min(n_jobs, len(parts)) - 1)]
+        work()
+        for other in others:
+            other.result()
+    return cast(list[R], results)
 
 
 def _empty_solutions(theta: Floats, terms: Indices, state: Floats) -> TaskSolutions:

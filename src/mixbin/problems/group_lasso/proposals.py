@@ -17,6 +17,9 @@ HOT, WARM = 0.5, 0.2
 """The first temperature, as a share of the typical gain of a feature: from a random structure, and from groups partly right."""
 STEPS = 5
 """Steps of fitting the variances in each round."""
+SAMPLE, ALL_FROM = 120, 0.75
+"""Until this share of the rounds is over, a round judges by this many tasks, drawn anew: the noise of the temperature is larger
+than that of the draw. Then all tasks judge."""
 PENALTY_SHARES = (0.01, 0.3)
 """Clusterings draw the strength of the l1 penalty from this range, uniformly in its logarithm."""
 RANDOM, CLUSTERING = 0.5, 0.2
@@ -31,7 +34,7 @@ def proposed(tasks: Tasks, best: Labels, n_groups: int, rng: np.random.Generator
             rough = merged_and_split(best, n_groups, rng)
         else:
             share = float(np.exp(rng.uniform(*np.log(PENALTY_SHARES))))
-            rough = clustered(usage_similarity(tasks, share), n_groups, int(rng.integers(2**31)))
+            rough = clustered(usage_similarity(tasks, n_jobs, share), n_groups, int(rng.integers(2**31)))
         found = renamed(annealed(tasks, rough, n_groups, rng, WARM, SHORT_ROUNDS, n_jobs, work), best, n_groups)
         if not np.array_equal(found, best):
             return found
@@ -54,19 +57,25 @@ def annealed(
     The temperature is in units of the median over the features of how far the best gain is above the median gain, so that it
     means the same whatever the number of tasks and the noise. Annealing ends early when ``work`` allows no further round.
     """
-    highest, best = -np.inf, labels
+    highest, best, known = -np.inf, labels, False
     for k in range(rounds):
-        try:
-            evidence, gains = evidence_and_gains(tasks, labels, n_groups, n_jobs, STEPS, True, work)
-        except OutOfWork:
-            break
-        if evidence > highest:
-            highest, best = evidence, labels
-        typical = float(np.median(gains.max(axis=1) - np.median(gains, axis=1)))
+        terms = rng.permutation(tasks.n_tasks)[:SAMPLE] if k < ALL_FROM * rounds and tasks.n_tasks > SAMPLE else None
+        if not known:
+            try:
+                evidence, gains = evidence_and_gains(tasks, labels, n_groups, n_jobs, STEPS, True, work, terms)
+            except OutOfWork:
+                break
+            if terms is not None:
+                best = labels  # the evidence of a few tasks cannot be compared: the latest, in case the work ends here
+            elif evidence > highest:
+                highest, best = evidence, labels
+            typical = float(np.median(gains.max(axis=1) - np.median(gains, axis=1)))
         noise = temperature * (1.0 - k / (rounds - 1)) * typical
         # The largest of the sums with Gumbel noise is a draw from the softmax.
         moved = np.argmax(gains + noise * rng.gumbel(size=gains.shape), axis=1)
-        if noise == 0.0 and np.array_equal(moved, labels):
+        # The gains of the same labels by the same tasks are known.
+        known = terms is None and np.array_equal(moved, labels)
+        if known and noise == 0.0:
             break
         labels = moved
     return best

@@ -20,7 +20,7 @@ LEAST_GAIN = 1e-6
 
 def structure_of(train: Tasks, n_groups: int, seed: int, n_jobs: int) -> Labels:
     """The group of each feature: found by spectral clustering, then corrected by the evidence of the training rows."""
-    return by_evidence(train, clustered(usage_similarity(train), n_groups, seed), n_groups, n_jobs)
+    return by_evidence(train, clustered(usage_similarity(train, n_jobs), n_groups, seed), n_groups, n_jobs)
 
 
 def by_evidence(tasks: Tasks, labels: Labels, n_groups: int, n_jobs: int) -> Labels:
@@ -38,15 +38,24 @@ def by_evidence(tasks: Tasks, labels: Labels, n_groups: int, n_jobs: int) -> Lab
     return labels
 
 
-def usage_similarity(train: Tasks, penalty_share: float | None = None) -> Floats:
+def fit_l1_models(tasks: Tasks, penalty_share: float, W: Floats, n_jobs: int) -> None:
+    """Set ``W`` to the l1 models of all tasks (see ``lasso``), from those that it holds."""
+    from mixbin.problems.group_lasso.lasso import lasso_models
+    from mixbin.problems.group_lasso.lower import in_blocks
+
+    X, y, starts = tasks
+    in_blocks(lambda part: lasso_models(X, y, starts[part.start : part.stop + 1], penalty_share, W[part]), len(W), n_jobs)
+
+
+def usage_similarity(train: Tasks, n_jobs: int, penalty_share: float | None = None) -> Floats:
     """The correlation of |w_p| and |w_q| over the tasks' l1 models, of shape (P, P); 0 for a feature that no task uses.
 
     ``penalty_share`` is the strength of their penalty, PENALTY_SHARE unless given.
     """
-    from mixbin.problems.group_lasso.lasso import PENALTY_SHARE, lasso_models
+    from mixbin.problems.group_lasso.lasso import PENALTY_SHARE
 
-    W = np.empty((train.n_tasks, train.n_features))
-    lasso_models(*train, PENALTY_SHARE if penalty_share is None else penalty_share, W)
+    W = np.zeros((train.n_tasks, train.n_features))
+    fit_l1_models(train, PENALTY_SHARE if penalty_share is None else penalty_share, W, n_jobs)
     sizes = np.abs(W)
     if not 1e-100 < sizes.max() < 1e100:  # the squares would vanish or overflow
         sizes /= sizes.max() or 1.0
@@ -90,22 +99,29 @@ def log_evidence_of(tasks: Tasks, labels: Labels, n_jobs: int) -> float:
 
 
 def evidence_and_gains(
-    tasks: Tasks, labels: Labels, n_groups: int, n_jobs: int, steps: int, by_others: bool, work: Work | None
+    tasks: Tasks,
+    labels: Labels,
+    n_groups: int,
+    n_jobs: int,
+    steps: int,
+    by_others: bool,
+    work: Work | None,
+    terms: Labels | None = None,
 ) -> tuple[float, Floats]:
-    """The logarithm of the evidence, up to a constant, and its gain by each row move.
+    """The logarithm of the evidence of the tasks ``terms`` (None: all), up to a constant, and its gain by each row move.
 
     With ``by_others`` each feature is judged by the other features of its group (see ``evidence``).
     """
     from mixbin.problems.group_lasso.evidence import evidence_gains, gains_work
     from mixbin.problems.group_lasso.lower import in_blocks, summed
 
+    which = np.arange(tasks.n_tasks) if terms is None else terms
     if work is not None:
-        work.add(sum(gains_work(int(n), len(labels), n_groups, steps) for n in np.diff(tasks.starts)))
+        work.add(gains_work(tasks.sizes[which], len(labels), n_groups, steps))
 
     def block(part: slice) -> tuple[float, Floats]:
         gains = np.zeros((len(labels), n_groups))
-        last = min(part.stop, tasks.n_tasks)
-        return evidence_gains(*tasks, part.start, last, labels, steps, by_others, gains), gains
+        return evidence_gains(*tasks, which[part], labels, steps, by_others, gains), gains
 
-    values, gains = zip(*in_blocks(block, tasks.n_tasks, n_jobs), strict=True)
+    values, gains = zip(*in_blocks(block, len(which), n_jobs), strict=True)
     return float(sum(values)), summed(list(gains))

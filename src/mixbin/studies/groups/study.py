@@ -192,7 +192,8 @@ class Groups(Study[GroupsOptions]):
 
     def references(self, main: Result) -> list[Line]:
         """No structure, one group, and the true structure, where it is known."""
-        plain = references(self._centred(self.data.train), self._errors, lambda n: self._problem(n, self.options.lam))
+        rows = self._centred(self.data.train), self._centred(self._validation)
+        plain = references(*rows, self._errors, lambda n: self._problem(n, self.options.lam))
         return [*plain, *self._oracle(main)]
 
     def _oracle(self, main: Result) -> list[Line]:
