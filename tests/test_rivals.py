@@ -138,3 +138,16 @@ def test_resume_leaves_out_what_is_there(tmp_path):
     assert len(runner.run(made, tmp_path / "made.json", True, "first")) == 2
     assert len(runner.run(made, tmp_path / "made.json", False, "second", runner.Only(resume=True))) == 2
     assert [run["command"] for run in runner.read(tmp_path / "made.json")["runs"]] == ["first", "second"]
+
+
+@pytest.mark.slow
+def test_resume_runs_a_cell_again_that_met_a_shorter_limit(tmp_path):
+    def limited(seconds):
+        cells = [Cell("made", "table", "5 %", 0, "endless", seconds)]
+        return dataclasses.replace(family([]), cells=lambda quick: cells, methods={"endless": Method(busy)})
+
+    shorter, longer = limited(1.0), limited(2.0)
+    file, resume = tmp_path / "made.json", runner.Only(resume=True)
+    assert [it["limit"] for it in runner.run(shorter, file, True, "first", resume)] == [1.0]
+    assert runner.run(shorter, file, True, "second", resume) == []
+    assert [it["limit"] for it in runner.run(longer, file, True, "third", resume)] == [2.0]

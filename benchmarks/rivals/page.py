@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from benchmarks.rivals import compare, runner
+from benchmarks.rivals import compare, full_length, runner
 from benchmarks.rivals.cells import Family, Quantity, Record
 from benchmarks.rivals.compare import Finding, mean
-from benchmarks.rivals.families import FAMILIES, NOT_YET
+from benchmarks.rivals.families import FAMILIES
 from benchmarks.rivals.figure import quality_against_time
 
 from mixbin._files import replacing
@@ -185,7 +185,7 @@ def write_page(page: Path, folder: Path) -> None:
     records = {name: normalised(FAMILIES[name], file["records"]) for name, file in files.items()}
     found = {name: compare.findings(FAMILIES[name], its) for name, its in records.items()}
     figures = page.parent / "results" / "rivals"
-    text = _text(files, records, found, figures, page)
+    text = _text(files, records, found, figures, page) + full_length.section(folder)
     page.parent.mkdir(parents=True, exist_ok=True)
     with replacing(page) as out:
         out.write(("\n".join(text) + "\n").encode())
@@ -210,8 +210,6 @@ def _text(files, records, found, figures: Path, page: Path) -> list[str]:
         f"{cells:,} cells, {total / 60:.0f} minutes of processor time for their answers. A difference counts "
         "if it exceeds its standard error, over the seeds that both methods have; with one seed there is none, and any "
         "difference counts. Seconds are processor time of one thread; memory is the peak above that of the data.",
-        "",
-        f"Not compared yet: {', '.join(NOT_YET)}.",
         "",
         "## Where a rival is better",
         "",
