@@ -20,7 +20,8 @@ import mixbin as mb
 
 LIMIT, QUICK_LIMIT = 60.0, 10.0
 COLUMNS, VALIDATION, STRENGTH = 3, 20, 0.05
-SIZES = {"quadratic": (10, 16, 22, 26, 30, 40), "distillation": (10, 14, 18, 22, 26)}
+SIZES = {"quadratic": (10, 16, 22, 26, 30, 40, 50), "distillation": (10, 14, 18, 22, 26)}
+QUICK_LARGEST = 40
 AT_ONCE = 1 << 15
 """So many binary points are evaluated at once by enumeration."""
 GAP = 1e-6
@@ -307,7 +308,7 @@ METHODS = {
 }
 
 
-HARDEST = {("quadratic", "enumeration"): (30, 30), ("distillation", "mixed-integer (HiGHS)"): (14, 18)}
+HARDEST = {("quadratic", "enumeration"): (30, 30), ("distillation", "mixed-integer (HiGHS)"): (14, 22)}
 """The largest size for a method, with --quick and without: what does not end at one size is not tried at larger ones."""
 
 
@@ -315,7 +316,7 @@ def tried(table: str, method: str, n: int, seed: int, quick: bool) -> bool:
     if method == "branch and bound" and table != "quadratic":
         return False
     largest = HARDEST.get((table, method), (n, n))[0 if quick else 1]
-    return n <= largest and not (quick and seed and n > SIZES[table][2])
+    return n <= largest and not (quick and (n > QUICK_LARGEST or (seed and n > SIZES[table][2])))
 
 
 def cells(quick: bool) -> list[Cell]:
