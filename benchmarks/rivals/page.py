@@ -1,12 +1,12 @@
 """docs/rivals.md and its figures, made from the records alone: what rivals win comes first."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.rivals import compare, runner
+from benchmarks.rivals import compare, full_length, runner
 from benchmarks.rivals.cells import Family, Quantity, Record
 from benchmarks.rivals.compare import Finding, mean
-from benchmarks.rivals.families import FAMILIES, NOT_YET
+from benchmarks.rivals.families import FAMILIES
 from benchmarks.rivals.figure import quality_against_time
 
 from mixbin._files import replacing
@@ -125,6 +125,24 @@ def ahead(family: Family, quantity: Quantity, found: Sequence[Finding]) -> str:
     )
 
 
+def in_short(found: Mapping[str, Sequence[Finding]]) -> list[str]:
+    """One line per family and quantity: in how many tables a rival is better, level or behind; most wins of rivals first."""
+    lines = []
+    for name, its in found.items():
+        for quantity in FAMILIES[name].quantities:
+            tables = by_table(it for it in its if it.quantity is quantity)
+            if not tables:
+                continue
+            best = [it for every in tables.values() for it in every if it.verdict == "wins"]
+            won = sum(any(it.verdict == "wins" for it in every) for every in tables.values())
+            alone = sum(all(it.verdict == "loses" for it in every) for every in tables.values())
+            who = ", ".join(dict.fromkeys(it.rival for it in sorted(best, key=lambda it: it.ahead)[:MOST_NAMED]))
+            counts = f"{won} | {len(tables) - won - alone} | {alone} | {who or '–'} |"
+            lines.append((-won / len(tables), f"| {FAMILIES[name].title}: {quantity.title} | {counts}"))
+    head = ["| what is compared | rival better | level | mixbin ahead | by whom, at most three |", "|---|---|---|---|---|"]
+    return [*head, *(line for _, line in sorted(lines, key=lambda pair: pair[0]))]
+
+
 def table(family: Family, records: Sequence[Record], found: Sequence[Finding]) -> list[str]:
     """A Markdown table of means per method for each table and budget; marks say where a rival is better or level."""
     marks = {
@@ -185,7 +203,7 @@ def write_page(page: Path, folder: Path) -> None:
     records = {name: normalised(FAMILIES[name], file["records"]) for name, file in files.items()}
     found = {name: compare.findings(FAMILIES[name], its) for name, its in records.items()}
     figures = page.parent / "results" / "rivals"
-    text = _text(files, records, found, figures, page)
+    text = _text(files, records, found, figures, page) + full_length.section(folder)
     page.parent.mkdir(parents=True, exist_ok=True)
     with replacing(page) as out:
         out.write(("\n".join(text) + "\n").encode())
@@ -211,7 +229,9 @@ def _text(files, records, found, figures: Path, page: Path) -> list[str]:
         "if it exceeds its standard error, over the seeds that both methods have; with one seed there is none, and any "
         "difference counts. Seconds are processor time of one thread; memory is the peak above that of the data.",
         "",
-        f"Not compared yet: {', '.join(NOT_YET)}.",
+        "Tables in which a rival is better than mixbin, level with it, or behind:",
+        "",
+        *in_short(found),
         "",
         "## Where a rival is better",
         "",

@@ -4,7 +4,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from itertools import groupby
@@ -69,16 +69,18 @@ def rounded(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Only:
-    """Which cells to run: all, or those that the file lacks, and of some tables, methods and seeds."""
+    """Which cells to run: all, or those that the file lacks or has as ended by a shorter limit; of some tables and so on."""
 
     resume: bool = False
     tables: Sequence[str] | None = None
     methods: Sequence[str] | None = None
     seeds: Sequence[int] | None = None
 
-    def wants(self, cell: Cell, there: Container[Any]) -> bool:
+    def wants(self, cell: Cell, there: Mapping[Any, Record]) -> bool:
+        record = there.get(cell.key)
+        done = record is not None and not (record["state"] == "limit" and record["limit"] < cell.limit)
         return (
-            not (self.resume and cell.key in there)
+            not (self.resume and done)
             and (self.tables is None or cell.table in self.tables)
             and (self.methods is None or cell.method.startswith(tuple(self.methods)))
             and (self.seeds is None or cell.seed in self.seeds)
