@@ -61,6 +61,13 @@ def test_the_suites_load_with_no_test_framework():
     assert "mixbin.testing" not in run("import mixbin, sys; print(*sys.modules)").split()
 
 
+def test_the_names_written_for_type_checkers_are_all():
+    assert mb.__all__ == [*mb._HOME, "__version__"]
+    source = Path(mb.__file__).read_text()
+    typed = re.findall(r"^    from mixbin import (\w+) as \1$", source, flags=re.M)
+    assert tuple(typed) == mb._PACKAGES
+
+
 def modules_with_examples():
     """All modules of the package with an example in a docstring, found without importing them."""
     source = Path(mb.__file__).resolve().parent

@@ -96,9 +96,95 @@ _PACKAGES = (
     "torch",
 )
 
-__all__ = [*_HOME, "__version__"]
+# Written out, because type checkers do not compute it; a test compares it with _HOME.
+__all__ = [
+    "Box",
+    "Budget",
+    "GroupBudget",
+    "Hypercube",
+    "Knapsack",
+    "OneHot",
+    "Logarithmic",
+    "Quadratic",
+    "Evaluation",
+    "FunctionProblem",
+    "Problem",
+    "FrankWolfe",
+    "ProjectedGradient",
+    "Saga",
+    "SpectralGradient",
+    "StochasticGradient",
+    "enumerate_binary",
+    "relax_and_penalize",
+    "relax_and_round",
+    "Certificate",
+    "certify",
+    "GradientCheck",
+    "check_gradient",
+    "Event",
+    "ProgressDisplay",
+    "Result",
+    "Status",
+    "Trace",
+    "BestSubset",
+    "Proof",
+    "prove_best_subset",
+    "GroupLassoStructure",
+    "PublishedGradient",
+    "QuadraticProblem",
+    "RidgeDistillation",
+    "SoftmaxDistillation",
+    "FirstOrder",
+    "FixedPoint",
+    "Implicit",
+    "Minimise",
+    "OwnSolver",
+    "Unrolled",
+    "bilevel",
+    "ParquetFolder",
+    "local_workers",
+    "BudgetCurve",
+    "budget_curve",
+    "DistillationClassifier",
+    "DistillationRegressor",
+    "FeatureSelector",
+    "GroupCurve",
+    "GroupStructureRegressor",
+    "LabelCleaner",
+    "TableEncoder",
+    "suggest_n_groups",
+    "paper_problem",
+    "paper_settings",
+    "CannotWrite",
+    "CheckpointMismatch",
+    "ClusterLost",
+    "ConvergenceWarning",
+    "DivergedError",
+    "GradientWarning",
+    "InfeasibleSet",
+    "InvalidInput",
+    "__version__",
+]
 
 if TYPE_CHECKING:
+    from mixbin import certificate as certificate
+    from mixbin import checkpoint as checkpoint
+    from mixbin import data as data
+    from mixbin import datasets as datasets
+    from mixbin import errors as errors
+    from mixbin import estimators as estimators
+    from mixbin import methods as methods
+    from mixbin import penalties as penalties
+    from mixbin import plot as plot
+    from mixbin import problem as problem
+    from mixbin import problems as problems
+    from mixbin import progress as progress
+    from mixbin import reproduction as reproduction
+    from mixbin import result as result
+    from mixbin import sets as sets
+    from mixbin import solvers as solvers
+    from mixbin import testing as testing
+    from mixbin import torch as torch
     from mixbin.certificate import Certificate, certify
     from mixbin.data.parquet import ParquetFolder
     from mixbin.data.workers import local_workers
@@ -144,6 +230,5 @@ if TYPE_CHECKING:
     from mixbin.result import Result, Status, Trace
     from mixbin.sets import Box, Budget, GroupBudget, Hypercube, Knapsack, OneHot
     from mixbin.solvers import FrankWolfe, ProjectedGradient, Saga, SpectralGradient, StochasticGradient
-
-
-__getattr__, __dir__ = lazily(__name__, {**_HOME, "__version__": "mixbin._version", **dict.fromkeys(_PACKAGES, ".")})
+else:  # hidden from type checkers, which would take any name for one of mixbin's
+    __getattr__, __dir__ = lazily(__name__, {**_HOME, "__version__": "mixbin._version", **dict.fromkeys(_PACKAGES, ".")})
