@@ -21,6 +21,8 @@ import mixbin as mb
 from mixbin.cli import app
 from mixbin.data.parquet import ParquetFolder
 from mixbin.data.parquet_pieces import PieceRows, read_column
+from tests.data.test_folder_encoding import messy
+from tests.data.test_folder_encoding import write as write_messy
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ["a", "b", "c", "price"]
@@ -180,9 +182,78 @@ def test_a_split_of_a_small_folder_and_a_missing_number(folder, table, tmp_path)
     assert (record["rows"], record["validation_rows"], record["validation_split"]) == (96, 24, {"fraction": 0.2, "seed": 0})
     (tmp_path / "holes").mkdir()
     table.assign(b=table["b"].where(table.index != 7)).to_parquet(tmp_path / "holes" / "part.parquet", index=False)
-    bad = invoke(tmp_path / "holes", *QUICK, "--ignore", "label", "--out", tmp_path / "bad")
+    holes = [tmp_path / "holes", *QUICK, "--ignore", "label"]
+    filled = invoke(*holes, "--out", tmp_path / "filled")
+    assert "Encoded: 1 missing value filled by the median." in " ".join(filled.stdout.split())
+    bad = invoke(*holes, "--encode", "none", "--out", tmp_path / "bad")
     assert bad.exit_code == 2
-    assert re.search(r"part\.parquet: X must be finite, got nan in its row 7, column 1", " ".join(bad.stderr.split()))
+    assert re.search(r"column 'b' of .*part\.parquet has no value in row 7; .*or leave out --encode none", bad.stderr)
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory):
+    """Text, dates, yes and no, decimals and gaps, in files and in one; further rows to test on."""
+    made = tmp_path_factory.mktemp("mixed")
+    write_messy(messy(), made / "train")
+    write_messy(messy(100, 3), made / "test", (0, 40, 100))
+    parquet.write_table(messy(), made / "one.parquet")
+    parquet.write_table(messy(100, 3), made / "other.parquet")
+    return made
+
+
+ANY = ["--target", "price", "--budget", "10%", "--max-evaluations", "25", "--json"]
+
+
+def test_a_folder_with_columns_of_all_kinds(mixed, tmp_path):
+    """The answer is that of one file with the same rows, which says the same about them; the rows are written as they were."""
+    got = invoke(mixed / "train", *ANY, "--test", mixed / "test", "--out", tmp_path / "run")
+    one = invoke(mixed / "one.parquet", *ANY, "--test", mixed / "other.parquet", "--out", tmp_path / "one")
+    assert (got.exit_code, one.exit_code) == (0, 0), got.stderr
+    ours, expected = json.loads(got.stdout), json.loads(one.stdout)
+    assert ours["reading"] == expected["reading"]
+    assert "6 text columns as 45 indicator columns, 4 dates as year, month, day, hour" in ours["reading"]["said"][1]
+    assert "20 rows without a value in column 'price' left out." in ours["reading"]["said"]
+    losses = [[line["test_loss"] for line in it["methods"]] for it in (ours, expected)]
+    np.testing.assert_allclose(*losses, rtol=1e-9)
+    rows, alone = selected(tmp_path / "run"), parquet.read_table(tmp_path / "one" / "selected.parquet")
+    assert rows["row"].tolist() == alone.column("row").to_pylist()
+    written = pa.concat_tables([parquet.read_table(file) for file in sorted((tmp_path / "run" / "selected").iterdir())])
+    names = [name for name in messy().column_names if name != "nan"]  # in which a gap is not equal to itself
+    assert written.select(names).to_pylist() == messy().select(names).take(rows["row"].to_numpy()).to_pylist()
+    models = [json.loads((tmp_path / name / "model.json").read_text()) for name in ("run", "one")]
+    assert models[0]["encoding"] == models[1]["encoding"]
+    assert list(models[0]["coef"]) == list(models[1]["coef"])
+    np.testing.assert_allclose(list(models[0]["coef"].values()), list(models[1]["coef"].values()), rtol=1e-6, atol=1e-9)
+    assert invoke(mixed / "train", *ANY, "--test", mixed / "test", "--out", tmp_path / "run", "--resume").exit_code == 0
+    other = invoke(mixed / "train", *ANY, "--test", mixed / "test", "--text", "count", "--out", tmp_path / "run", "--resume")
+    assert (other.exit_code, "differs in" in other.stderr) == (2, True)
+
+
+@pytest.mark.slow
+def test_the_number_of_workers_does_not_matter_to_an_encoding(mixed, tmp_path):
+    records = []
+    for n in (1, 2):
+        args = [mixed / "train", *ANY, "--test", mixed / "test", "--judge", "validation", "--workers", n]
+        got = invoke(*args, "--out", tmp_path / str(n))
+        assert got.exit_code == 0, got.stderr
+        records.append(json.loads(got.stdout))
+    first, second = ([{k: v for k, v in line.items() if k != "seconds"} for line in it["methods"]] for it in records)
+    assert first == second
+    assert records[0]["reading"] == records[1]["reading"]
+    assert (tmp_path / "1" / "model.json").read_bytes() == (tmp_path / "2" / "model.json").read_bytes()
+    pd.testing.assert_frame_equal(selected(tmp_path / "1"), selected(tmp_path / "2"))
+
+
+def test_a_gap_that_the_ends_of_the_files_do_not_tell_of(folder, table, tmp_path):
+    """NaN is no null: it is found in the first pass."""
+    (tmp_path / "t").mkdir()
+    values = table["b"].where(table.index != 7).to_numpy()
+    parquet.write_table(
+        pa.table({"a": table["a"].to_numpy(), "b": values, "price": table["price"].to_numpy()}), tmp_path / "t" / "x.parquet"
+    )
+    assert ParquetFolder(tmp_path / "t", "price").is_plain
+    got = invoke(tmp_path / "t", *QUICK, "--out", tmp_path / "run")
+    assert "Encoded: 1 missing value filled by the median." in " ".join(got.stdout.split())
 
 
 def test_only_small_folders_without_options_about_workers_are_read(folder, monkeypatch):
@@ -342,9 +413,12 @@ def as_table(**columns):
     ("name", "table", "message"),
     [
         ("no-target", as_table(price=None), r"part-2.parquet must have the columns of .*part-0.parquet, but lacks 'price'"),
-        ("text", as_table(b=["text"] * 20), r"column 'b' of .*part-2.parquet must hold numbers, got the type string; .*--ignore"),
-        ("nan", as_table(b=[1.0] * 7 + [None] + [2.0] * 12), r"part-2.parquet: block 2 of X and y: X must be finite, got nan"),
-        ("infinite", as_table(price=[np.inf] * 20), r"part-2.parquet: block 2 of X and y: y must be finite, got inf"),
+        (
+            "text",
+            as_table(b=["text"] * 20),
+            r"column 'b' .* it holds a number in row 0 of part-0.parquet and a text in .*--ignore b",
+        ),
+        ("infinite", as_table(price=[np.inf] * 20), r"column 'price' of .*part-2.parquet is not finite in row 0"),
     ],
 )
 def test_bad_files(tmp_path, name, table, message):

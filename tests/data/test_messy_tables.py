@@ -107,8 +107,8 @@ SAID = {
     ("two texts", "dates"): "Encoded: 1 text column as 1 indicator column, 1 date as year, month, day.",
     ("missing target",): r"\d rows without a value in column 'price' left out\.",
     ("missing numbers",): r"Encoded: \d+ missing values filled by the median\.",
-    ("names",): r"Encoded: left out: 'owner' \(nearly all its texts differ\)\.",
-    ("an empty column",): r"Encoded: left out: 'note' \(it has no value\)\.",
+    ("names",): r"Left out: 'owner' \(nearly all its texts differ\)\.",
+    ("an empty column",): r"Left out: 'note' \(it has no value\)\.",
     ("an id",): "Beware: column 'id' has another whole number in every row, as an id has; if so, add --ignore id",
     ("an unnamed index",): "Beware: column 'unnamed 0' has another whole number in every row",
     ("yes or no",): "Encoded: 1 yes-or-no column as 0 and 1",
@@ -156,7 +156,7 @@ def test_times_and_named_months(tmp_path):
 
 def test_money_is_not_taken_for_text(tmp_path):
     file = added(Messy(base()), cost=[f"${i},200" for i in range(1, 61)]).write(tmp_path)
-    with pytest.raises(InvalidInput, match=r"'cost' of .* got '\$1,200' in row 0; write the number alone"):
+    with pytest.raises(InvalidInput, match=r"'cost' of .* got '\$1,200' in row 0; write --decimal ',' or --thousands ','"):
         read(file)
 
 

@@ -5,12 +5,13 @@ Cells that are numbers but for a few are no column of text: they are reported, w
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mixbin.data.dates import CLEAR, DATES, TIME, moment, zone_of
 from mixbin.data.dialect import PLAIN, Dialect
 from mixbin.errors import InvalidInput
 
@@ -24,10 +25,16 @@ MANY = 30
 SAMPLE = 1_000
 """Cells that are looked at before all are."""
 NUMBER_LIKE = re.compile(
-    r"[+-]?[$€£¥]?\s?[+-]?(?:\d{1,3}(?:([.,'’_ \u00a0\u202f])\d{3})(?:\1\d{3})*(?:[.,]\d+)?|\d+[.,]\d+|\d+)\s?(?:%|€|\$|£|¥)?",
+    r"\(?[+-]?[$€£¥]?\s?[+-]?(?:\d{1,3}(?:([.,'’_ \u00a0\u202f])\d{3})(?:\1\d{3})*(?:[.,]\d+)?|\d+[.,]\d+|\d+)\s?"
+    r"(?:%|€|\$|£|¥)?\)?",
     re.ASCII,
 )
-"""Numbers as people write them, with signs between thousands, decimal commas, currencies or per cent."""
+"""Numbers as people write them, with signs between thousands, decimal commas, currencies, per cent, or in brackets."""
+WITH_UNIT = re.compile(
+    r"(?P<before>[$€£¥]|EUR|USD|GBP|CHF|JPY)?\s?(?P<number>[+-]?\d(?:[\d.,'’_ \u00a0\u202f]*\d)?)"
+    r"\s?(?P<after>[^\W\d_][^\d\s]{0,11}[23]?|[%€$£¥°‰][^\d\s]{0,11})?"
+)
+"""A number with its unit: a currency before it, or one word or sign after it."""
 OTHERS = (
     (",", ""),
     (".", ","),
@@ -36,22 +43,9 @@ OTHERS = (
     (".", "’"),
     (".", " "),
     (",", " "),
-    (",", "\N{NO-BREAK SPACE}"),
     (".", "_"),
 )
 """Decimal signs and signs between thousands to propose."""
-CLOCK = r"(?:[ T]+(?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2})(?:\.\d+)?)?)?"
-DATES = {
-    "ymd": rf"^(?P<y>\d{{4}})[-/.](?P<m>\d{{1,2}})[-/.](?P<d>\d{{1,2}}){CLOCK}(?:Z|[+-]\d{{2}}:?\d{{2}})?$",
-    "d.m.y": rf"^(?P<d>\d{{1,2}})\.(?P<m>\d{{1,2}})\.(?P<y>\d{{2}}|\d{{4}}){CLOCK}$",
-    "dmy": rf"^(?P<d>\d{{1,2}})[-/](?P<m>\d{{1,2}})[-/](?P<y>\d{{2}}|\d{{4}}){CLOCK}$",
-    "mdy": rf"^(?P<m>\d{{1,2}})[-/](?P<d>\d{{1,2}})[-/](?P<y>\d{{2}}|\d{{4}}){CLOCK}$",
-    "d b y": rf"^(?P<d>\d{{1,2}})[. -]+(?P<b>[A-Za-z]{{3,9}})\.?[ ,-]+(?P<y>\d{{4}}){CLOCK}$",
-    "b d y": rf"^(?P<b>[A-Za-z]{{3,9}})\.? (?P<d>\d{{1,2}}),? (?P<y>\d{{4}}){CLOCK}$",
-}
-"""The ways to write a date that are read, by the order of day, month and year."""
-MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-TIME = r"^(?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2})(?:\.\d+)?)?$"
 YES_OR_NO = {"true", "false"}
 
 
@@ -62,7 +56,11 @@ class Kind:
     name: str
     """"number", "yes or no", "date", "time", "text" or "nothing"."""
     order: str = ""
-    """Of dates: one of ``DATES``."""
+    """Of dates: one of ``DATES``, or several with + between them."""
+    in_utc: bool = False
+    """Of dates: whether their time zones count, since they differ."""
+    unit: str = ""
+    """Of numbers: what stands before or after each of them, such as % or EUR."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +74,17 @@ class Trouble:
     value: str
     proposals: tuple[tuple[str, str], ...] = ()
     """Decimal signs and signs between thousands with which all cells are numbers."""
+    file: str = ""
+    """Of a folder: which of its files."""
+
+    def of_target(self) -> "Trouble":
+        """The same of the column to predict, which can neither be left out nor be text."""
+        return replace(self, kind=self.kind if self.kind in ("dialect", "infinite") else "target")
+
+
+def at(trouble: Trouble, row: int, file: str) -> Trouble:
+    """The same in a row of a file of a folder."""
+    return replace(trouble, row=row, file=file)
 
 
 class Unreadable(InvalidInput):
@@ -91,7 +100,7 @@ class Cells:
 
     def __init__(self, name: str, values: "pa.ChunkedArray", dialect: Dialect) -> None:
         self.name, self.dialect = name, dialect
-        self.values = _trimmed(values)
+        self.values = trimmed(values)
         self._distinct: tuple[list[str], NDArray[np.intp]] | None = None
 
     @property
@@ -103,7 +112,7 @@ class Cells:
                 encoded = encoded.unify_dictionaries().chunk(0)
             texts = encoded.dictionary.to_pylist()
             codes = np.asarray(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.intp)
-            gone = np.array([text.lower() in self.dialect.missing for text in texts] + [True])
+            gone = np.array([self.dialect.is_missing(text) for text in texts] + [True])
             codes = np.where(gone[codes], -1, codes)
             self._distinct = texts, codes
         return self._distinct
@@ -132,7 +141,7 @@ class Cells:
         if self.values.null_count or not self.dialect.is_usual:
             return None
         try:
-            return np.asarray(compute.cast(self.values, pa.float64()).to_numpy())
+            return self.dialect.without_missing(np.asarray(compute.cast(self.values, pa.float64()).to_numpy()))
         except pa.ArrowInvalid:
             return None
 
@@ -147,6 +156,8 @@ class Cells:
         numbers = np.array([self.dialect.number(text) is not None for text in names])
         if numbers.all():
             return Kind("text" if _are_codes(names) else "number")
+        if unit := _common_unit(names):
+            return self._with_unit(unit, names, there)
         if all(text.lower() in YES_OR_NO for text in names):
             return Kind("yes or no")
         dates = self._dates(names, there)
@@ -163,12 +174,24 @@ class Cells:
             raise self.trouble("number", there[~numbers])
         return Kind("text")
 
+    def _with_unit(self, unit: str, names: list[str], there: NDArray[np.intp]) -> Kind:
+        """Numbers that all have this unit; raises ``Unreadable`` if they are written in another way."""
+        bare = [_without(unit, text) for text in names]
+        if all(self.dialect.number(text) is not None for text in bare):
+            return Kind("number", unit=unit)
+        wrong = [place for place, text in zip(there, bare, strict=True) if self.dialect.number(text) is None]
+        raise self.trouble("dialect", wrong, proposals=_proposals(bare))
+
     def _dates(self, names: list[str], there: NDArray[np.intp]) -> Kind | None:
         """Whether the texts are dates, and in which order; None if they are not."""
         some = names[:: max(1, len(names) // 20)]
         first = [order for order, pattern in DATES.items() if any(re.match(pattern, text) for text in some)]
         shares = {order: np.array([re.match(DATES[order], text) is not None for text in names]) for order in first}
         counts = self.counts()[there]
+        clear = [order for order in CLEAR if order in shares]
+        if clear and np.any([shares[order] for order in clear], axis=0).all():
+            zones = {zone_of(text) for text in names}
+            return Kind("date", "+".join(clear), in_utc=len(zones) > 1)
         found = {order: it for order, it in shares.items() if _mostly(it, counts)}
         if not found:
             return None
@@ -207,7 +230,7 @@ class Cells:
             wrong = [i for i, text in enumerate(texts) if used[i] and text.lower() not in YES_OR_NO]
             of: list[Any] = [text.lower() == "true" for text in texts]
         else:
-            of = [self.dialect.number(text) if used[i] else None for i, text in enumerate(texts)]
+            of = [self.dialect.number(_without(kind.unit, text)) if used[i] else None for i, text in enumerate(texts)]
             wrong = [i for i, number in enumerate(of) if used[i] and number is None]
         if wrong:
             raise self.trouble("number" if kind.name == "number" else "date", wrong)
@@ -219,42 +242,24 @@ class Cells:
         import pyarrow as pa
 
         texts, codes = self.distinct
-        pattern = re.compile(TIME if kind.name == "time" else DATES[kind.order])
+        patterns = [re.compile(TIME if kind.name == "time" else DATES[order]) for order in kind.order.split("+")]
         moments = np.full(len(texts) + 1, np.datetime64("NaT", "us"))
         wrong = []
         for i in np.flatnonzero(np.bincount(codes[codes >= 0], minlength=len(texts))):
-            found = pattern.match(texts[i])
-            moment = None if found is None else _moment(found.groupdict())
-            if moment is None:
+            found = next((it for it in (pattern.match(texts[i]) for pattern in patterns) if it is not None), None)
+            at = None if found is None else moment(found.groupdict(), kind.in_utc)
+            if at is None:
                 wrong.append(int(i))
             else:
-                moments[i] = moment
+                moments[i] = at
         if wrong:
             raise self.trouble("date", wrong)
         out = pa.array(moments[codes])
         return out if kind.name == "date" else out.cast(pa.time64("us"))
 
 
-def _moment(parts: dict[str, str | None]) -> np.datetime64 | None:
-    """The moment that the parts of a date or time make; None if there is none, such as on the 31st of February."""
-    year, month, day = parts.get("y") or "1970", parts.get("m") or "1", int(parts.get("d") or 1)
-    if (name := parts.get("b")) is not None:
-        if name[:3].lower() not in MONTHS:
-            return None
-        month = str(MONTHS.index(name[:3].lower()) + 1)
-    full = int(year) if len(year) == 4 else int(year) + (1900 if int(year) >= 70 else 2000)
-    clock = [int(parts.get(name) or 0) for name in "HMS"]
-    if not (1 <= int(month) <= 12 and clock[0] < 24 and clock[1] < 60 and clock[2] < 60):
-        return None
-    first = np.datetime64(f"{full:04d}-{int(month):02d}", "D")
-    date = first + np.timedelta64(day - 1, "D")
-    if date.astype("M8[M]") != first.astype("M8[M]"):
-        return None
-    moment: np.datetime64 = date.astype("M8[us]") + np.timedelta64(3600 * clock[0] + 60 * clock[1] + clock[2], "s")
-    return moment
-
-
-def _trimmed(values: "pa.ChunkedArray") -> "pa.ChunkedArray":
+def trimmed(values: "pa.ChunkedArray") -> "pa.ChunkedArray":
+    """Texts without the spaces around them."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -266,6 +271,27 @@ def _trimmed(values: "pa.ChunkedArray") -> "pa.ChunkedArray":
 def _are_codes(names: Sequence[str]) -> bool:
     """Whether whole numbers are names, since some begin with a zero, as postal codes do."""
     return any(len(text) > 1 and text[0] == "0" for text in names) and all(text.isdigit() for text in names)
+
+
+def _common_unit(names: Sequence[str]) -> str:
+    """What stands before or after all these numbers; empty if that is nothing, or not always the same."""
+    units = set()
+    for text in names:
+        found = WITH_UNIT.fullmatch(text)
+        if found is None or bool(found["before"]) == bool(found["after"]):
+            return ""
+        units.add(found["before"] or found["after"])
+        if len(units) > 1:
+            return ""
+    return units.pop()
+
+
+def _without(unit: str, text: str) -> str:
+    """A number without its unit; the text as it is if it has another or none, so that it is no number."""
+    if not unit:
+        return text
+    found = WITH_UNIT.fullmatch(text)
+    return str(found["number"]) if found is not None and (found["before"] or found["after"]) == unit else f"{text} ?"
 
 
 def _proposals(texts: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -286,15 +312,15 @@ def could_be_thousands(values: "pa.ChunkedArray") -> str | None:
     """A number such as 234.301, if all numbers with a point have three digits after it, as German thousands have."""
     from pyarrow import compute
 
-    texts = _trimmed(values.slice(0, SAMPLE)).to_pylist()
+    texts = trimmed(values.slice(0, SAMPLE)).to_pylist()
     grouped = r"[+-]?[1-9]\d{0,2}\.\d{3}"
     some = [text for text in texts if text and "." in text]
     if len(some) < 2 or not all(re.fullmatch(grouped, text) for text in some):
         return None
     # Fixed decimals leave no number without a point; thousands leave those below 1,000 so.
-    trimmed = _trimmed(values).drop_null()
-    pointed = compute.match_substring(trimmed, ".")
-    matched = compute.match_substring_regex(trimmed, f"^{grouped}$")
+    there = trimmed(values).drop_null()
+    pointed = compute.match_substring(there, ".")
+    matched = compute.match_substring_regex(there, f"^{grouped}$")
     return some[0] if compute.all(compute.equal(pointed, matched)).as_py() else None
 
 

@@ -19,6 +19,7 @@ def csv_table(file: Path, raw: bytes, dialect: Dialect) -> Table:
     """The table in the bytes of a CSV file."""
     text, encoding, marked = decoded(file, raw, dialect.encoding)
     separator, text = separator_line(text.lstrip(b"\r\n"))
+    text, notes = _without_comments(text)
     # Carriage returns alone end the lines of old files.
     first: bytes = next(re.finditer(rb"[^\r\n]*", text))[0]
     try:
@@ -35,7 +36,30 @@ def csv_table(file: Path, raw: bytes, dialect: Dialect) -> Table:
     check_names(file, names, "rename one, or use --no-header")
     values = _parsed(file, text, names, separator, skip=int(named))
     # Excel takes a CSV without a mark for one of its own country's letters.
-    return Table(file, named, values, separator=separator, marked=marked or encoding != "utf-8")
+    return Table(file, named, values, separator=separator, marked=marked or encoding != "utf-8", notes=notes)
+
+
+def _without_comments(text: bytes) -> tuple[bytes, tuple[str, ...]]:
+    """The text without lines of comment at its beginning, and what to say about them.
+
+    A first line that begins with # may also have the names: then it has as many separators as the line that follows.
+    """
+    found = re.match(rb"(?:#[^\r\n]*(?:\r\n|\r|\n)+)+", text)
+    if found is None:
+        return text, ()
+    lines = [line for line in re.split(rb"[\r\n]+", found[0]) if line]
+    following = next(re.finditer(rb"[^\r\n]*", text[found.end() :]))[0]
+    sign = max(b",;\t|", key=lambda it: following.count(bytes([it])))
+    if lines[-1].count(bytes([sign])) == following.count(bytes([sign])) > 0:
+        del lines[-1]
+        return (text, ()) if not lines else _cut(text, lines)
+    return _cut(text, lines)
+
+
+def _cut(text: bytes, lines: list[bytes]) -> tuple[bytes, tuple[str, ...]]:
+    begin = text.index(lines[-1]) + len(lines[-1])
+    said = "The first line, a comment, is" if len(lines) == 1 else f"The first {len(lines)} lines, comments, are"
+    return text[begin:].lstrip(b"\r\n"), (f"{said} not part of the table.",)
 
 
 def _first_cells(file: Path, line: str, separator: str | None) -> tuple[list[str], str]:
@@ -100,7 +124,8 @@ def _parsed(file: Path, text: bytes, names: list[str], separator: str, skip: int
         row = wrong[0]
         where = f" in row {row.number - 1 - skip}" if row.number is not None else ""
         must = f"{file} must have {row.expected_columns} columns in every row"
-        raise InvalidInput(f"{must}, got {row.actual_columns}{where}; mend that row") from None
+        title = ", or remove what stands before the names" if row.number in (1, 2) and row.expected_columns == 1 else ""
+        raise InvalidInput(f"{must}, got {row.actual_columns}{where}; mend that row{title}") from None
 
 
 def _check_utf8(file: Path, text: bytes) -> None:

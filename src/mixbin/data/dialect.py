@@ -1,12 +1,17 @@
 """How a file writes its table: letters, separators, decimal signs, words for missing values."""
 
 import codecs
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
+from mixbin._validate import Floats
 from mixbin.errors import InvalidInput
 
 MISSING = frozenset({"", "?", "na", "n/a", "nan", "-nan", "null", "none", "#n/a", "#na", "<na>", "#n/a n/a"})
@@ -19,8 +24,9 @@ MARKS = {
     codecs.BOM_UTF16_BE: "utf-16-be",
 }
 """The bytes that some programs write first, and the letters that follow; the longer marks stand before those they begin with."""
-SIGNS = {".": ".", ",": ",", "'": "'", "’": "’", "_": "_", " ": " ", "space": " ", "\N{NO-BREAK SPACE}": "\N{NO-BREAK SPACE}"}
-"""What may be typed for ``--thousands``."""
+SIGNS = {".": ".", ",": ",", "'": "'", "’": "’", "_": "_", " ": " ", "space": " ", "\N{NO-BREAK SPACE}": " "}
+"""What may be typed for ``--thousands``; a space stands for all kinds of spaces."""
+SPACES = str.maketrans(dict.fromkeys("\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{THIN SPACE}", " "))
 PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
@@ -44,6 +50,24 @@ class Dialect:
         """Whether numbers are written as computers write them."""
         return self.decimal == "." and not self.thousands
 
+    @cached_property
+    def missing_numbers(self) -> list[float]:
+        """Numbers that stand for a missing value."""
+        found = (self.number(word) for word in self.missing)
+        return sorted({it for it in found if it is not None and math.isfinite(it)})
+
+    def is_missing(self, text: str) -> bool:
+        """Whether a cell stands for a missing value: one of the words, or a number that is one of them."""
+        if text.lower() in self.missing:
+            return True
+        return bool(self.missing_numbers) and self.number(text) in self.missing_numbers
+
+    def without_missing(self, numbers: Floats) -> Floats:
+        """Numbers, NaN where they stand for a missing value."""
+        if not self.missing_numbers:
+            return numbers
+        return np.where(np.isin(numbers, self.missing_numbers), np.nan, numbers)
+
     def number(self, text: str) -> float | None:
         """The number that a text stands for, or None."""
         if not self.is_usual:
@@ -58,6 +82,8 @@ class Dialect:
 
     def _plain(self, text: str) -> str | None:
         """The text with a decimal point and without signs between thousands; None if these stand where they cannot."""
+        if self.thousands == " ":
+            text = text.translate(SPACES)
         whole, point, rest = text.partition(self.decimal)
         if self.thousands and self.thousands in whole:
             if re.fullmatch(rf"[+-]?\d{{1,3}}({re.escape(self.thousands)}\d{{3}})+", whole, re.ASCII) is None:

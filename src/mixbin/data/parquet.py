@@ -5,20 +5,23 @@ Files are taken in the order of their names, numbers in them as numbers; rows ar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from mixbin import _validate as check
 from mixbin._files import cannot_write, shortened
 from mixbin._validate import Floats, listed
 from mixbin.data import tables
 from mixbin.data.dask_tables import check_dask_installed
+from mixbin.data.encoded_pieces import EncodedRows, Recipe, read_target
 from mixbin.data.parquet_pieces import Piece, PieceRows, is_saved_part, pieces_of, read_column, reading, write_rows
+from mixbin.data.parts import RowsInParts
 from mixbin.data.unpacking import check_regular, check_utf8, counting_order
 from mixbin.errors import InvalidInput, WorkersLost
 
@@ -26,6 +29,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SUFFIXES = (".parquet", ".parq", ".pq")
+MOST_NAMED = 100
+"""Files that a message names."""
+AT_A_TIME = 64
+"""Pieces that are looked at before what was found in them is put together."""
+T = TypeVar("T")
 
 
 class ParquetFolder:
@@ -83,6 +91,8 @@ class ParquetFolder:
 
     _target_word, _ignore_word = "target", "ignore"
     """What messages call the arguments."""
+    _numbers_only = True
+    """Whether other columns are refused at once; without it, ``FolderReader`` sees to them."""
 
     def __init__(
         self,
@@ -104,17 +114,14 @@ class ParquetFolder:
         if like is not None and not isinstance(like, ParquetFolder):
             raise check.fail("like", like, "a ParquetFolder, or None", "pass the folder whose columns are to be used")
         self.path = Path(path)
+        self._known_pieces: dict[int, list[Piece]] = {}
         self.files = parquet_files(self.path)
         self._metadata, self._schemas = _footers(self.files)
         if not len(self):
             raise InvalidInput(f"{path} must hold rows of numbers, got none in {len(self.files)} files; check the files")
         if like is None:
-            import pyarrow as pa
-
-            # A table without rows, to look columns up in; not ``empty_table``, which would import pandas for it: 50 MB.
-            head = tables.Table(self.path, True, pa.Table.from_batches([], self._schemas[0]))
             words = self._target_word, self._ignore_word
-            self.features, self.target = head.roles(str(target), [str(name) for name in ignore], words)
+            self.features, self.target = self._head().roles(str(target), [str(name) for name in ignore], words)
         else:
             self.features, self.target = like.features, like.target
         self._check_columns((like or self).files[0])
@@ -129,26 +136,101 @@ class ParquetFolder:
         return f"ParquetFolder({str(self.path)!r}: {len(self):,} rows, {len(self.features)} features, target {self.target!r})"
 
     def _check_columns(self, first: Path) -> None:
-        """Every file must have the features and the target, as numbers."""
-        for file, schema in zip(self.files, self._schemas, strict=True):
-            if lost := [name for name in (*self.features, self.target) if name not in schema.names]:
-                must, remedy = f"{file} must have the columns of {first}", "add what is missing or take the file out"
-                raise InvalidInput(f"{must}, but lacks {listed(lost)}; {remedy}")
-            kinds = {name: schema.field(name).type for name in (*self.features, self.target)}
-            if wrong := {name: kind for name, kind in kinds.items() if not tables.holds_numbers(kind)}:
-                (name, kind), *others = wrong.items()
-                must, remedy = f"column {name!r} of {file} must hold numbers", f"with {self._ignore_word} {name!r}"
-                more = "".join(f", {other!r} ({it})" for other, it in others)
-                likewise = f"; likewise{more[1:]}" if more else ""
-                raise InvalidInput(
-                    f"{must}, got the type {kind}; leave the column out {remedy}, or write the folder as one file, whose "
-                    f"columns are turned into numbers{likewise}"
-                )
+        """Every file must have the features and the target; all that is missing is told at once."""
+        needed = (*self.features, self.target)
+        lost = [
+            (file, names)
+            for file, schema in zip(self.files, self._schemas, strict=True)
+            if (names := [name for name in needed if name not in schema.names])
+        ]
+        if lost:
+            (file, names), *others = lost
+            more = "".join(f", {other} ({listed(it)})" for other, it in others[:MOST_NAMED])
+            more += f" and {len(others) - MOST_NAMED:,} more" if len(others) > MOST_NAMED else ""
+            raise InvalidInput(
+                f"{file} must have the columns of {first}, but lacks {listed(names)}; add what is missing or take the file out"
+                + (f"; likewise{more[1:]}" if others else "")
+            )
+        if self._numbers_only:
+            self._check_numbers()
 
-    @cached_property
+    def _check_numbers(self) -> None:
+        """All columns must hold numbers; one message names all that do not, each with the first file in which it does not."""
+        wrong: dict[str, tuple[Path, Any]] = {}
+        for file, schema in zip(self.files, self._schemas, strict=True):
+            for name in (*self.features, self.target):
+                if name not in wrong and not tables.holds_numbers(schema.field(name).type):
+                    wrong[name] = file, schema.field(name).type
+        if not wrong:
+            return
+        (name, (file, kind)), *others = wrong.items()
+        more = "".join(f", {other!r} of {where.name} ({it})" for other, (where, it) in others)
+        names = ", ".join(map(repr, wrong))
+        raise InvalidInput(
+            f"column {name!r} of {file} must hold numbers, got the type {kind}; leave out with {self._ignore_word} {names}, or "
+            "use mixbin distill, which turns such columns into numbers" + (f"; likewise{more[1:]}" if more else "")
+        )
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all columns are numbers without gaps, as far as the ends of the files tell."""
+        from pyarrow import types
+
+        names = {*self.features, self.target}
+        for data, schema in zip(self._metadata, self._schemas, strict=True):
+            for name in names:
+                kind = schema.field(name).type
+                if not tables.holds_numbers(kind) or types.is_boolean(kind):
+                    return False
+            for i in range(data.num_row_groups):
+                group = data.row_group(i)
+                for j in range(group.num_columns):
+                    column = group.column(j)
+                    told = column.statistics if column.path_in_schema in names else None
+                    if told is not None and told.has_null_count and told.null_count:
+                        return False
+        return True
+
+    def find_all(self, typed: Sequence[str], option: str) -> list[str]:
+        """The columns that were named, by names, numbers or patterns."""
+        return self._head().find_all(typed, option)
+
+    def _head(self) -> tables.Table:
+        """A table without rows, to look columns up in."""
+        import pyarrow as pa
+
+        # Not ``empty_table``, which would import pandas for it: 50 MB.
+        schema = self._schemas[0]
+        names = [name for name in schema.names if not re.fullmatch(tables.PANDAS_INDEX, name)]
+        return tables.Table(self.path, True, pa.Table.from_batches([], schema).select(names))
+
+    recipe: Recipe | None = None
+    """How the columns become numbers; None if they all are. The pieces may be other ones with it than without."""
+
+    @property
+    def width(self) -> int:
+        """The columns of X."""
+        return len(self.features) if self.recipe is None else len(self.recipe.encoding.names)
+
+    @property
     def pieces(self) -> list[Piece]:
         """The table cut into blocks of whole row groups, since no part of a row group can be read alone."""
-        return pieces_of(self.files, self._metadata, len(self.features) + 1)
+        return self._pieces(self.width)
+
+    def _pieces(self, width: int) -> list[Piece]:
+        if width not in self._known_pieces:
+            self._known_pieces[width] = pieces_of(self.files, self._metadata, width + 1)
+        return self._known_pieces[width]
+
+    def rows_of(self, piece: Piece) -> RowsInParts:
+        """The features of a piece."""
+        return PieceRows(piece, self.features, self._dtype) if self.recipe is None else EncodedRows(piece, self.recipe)
+
+    def target_of(self, piece: Piece) -> NDArray[Any]:
+        """The target of a piece."""
+        if self.recipe is None:
+            return read_column(piece, self.target, self._dtype)
+        return read_target(piece, self.target, self.recipe.typed)
 
     @cached_property
     def X(self) -> Any:  # noqa: N802
@@ -160,7 +242,10 @@ class ParquetFolder:
 
             __slots__ = ("in_parts",)
 
-        in_parts = self._dask_array("X", PieceRows, self.features, len(self.features))
+        if self.recipe is None:
+            in_parts = self._dask_array("X", PieceRows, (self.features, self._dtype), self.width)
+        else:
+            in_parts = self._dask_array("X", EncodedRows, (self.recipe,), self.width)
         plain = in_parts.map_blocks(np.asarray, dtype=in_parts.dtype, meta=np.empty((0, 0), in_parts.dtype))
         X = FolderArray(plain.dask, plain.name, plain.chunks, meta=plain._meta)
         X.in_parts = in_parts
@@ -169,17 +254,21 @@ class ParquetFolder:
     @cached_property
     def y(self) -> Any:
         """The target, in the blocks of X."""
-        return self._dask_array("y", read_column, self.target)
+        if self.recipe is None:
+            return self._dask_array("y", read_column, (self.target, self._dtype))
+        return self._dask_array("y", read_target, (self.target, self.recipe.typed))
 
-    @cached_property
+    @property
     def _dtype(self) -> np.dtype[Any]:
         """Float32 if all columns are, else float64."""
+        if self.recipe is not None:
+            return np.dtype(np.float64)
         names = [*self.features, self.target]
         single = all(str(schema.field(name).type) == "float" for schema in self._schemas for name in names)
         return np.dtype(np.float32 if single else np.float64)
 
-    def _dask_array(self, which: str, read: Any, columns: str | list[str], *width: int) -> Any:
-        """One block for each piece: ``read(piece, columns, dtype)``."""
+    def _dask_array(self, which: str, read: Any, how: tuple[Any, ...], *width: int) -> Any:
+        """One block for each piece: ``read(piece, *how)``."""
         import dask.array as da
         from dask import delayed
         from dask.base import tokenize
@@ -189,10 +278,11 @@ class ParquetFolder:
         relative = [str(file.relative_to(self.path)) if self.path.is_dir() else file.name for file in self.files]
         times = [(it.st_size, it.st_mtime_ns) for it in (file.stat() for file in self.files)]
         files = str(tokenize(relative, times, [data.num_rows for data in self._metadata]))
-        name = f"parquet-{tokenize(files, names, dtype)}-{which}"
+        what = () if self.recipe is None else (self.recipe.digest(),)
+        name = f"parquet-{tokenize(files, names, dtype, *what)}-{which}"
         block, blocks = delayed(read, pure=True, traverse=False), []
         for i, piece in enumerate(self.pieces):
-            rows = block(piece, columns, dtype, dask_key_name=f"{name}-{i}")
+            rows = block(piece, *how, dask_key_name=f"{name}-{i}")
             blocks.append(da.from_delayed(rows, (piece.rows, *width), dtype=dtype))
         return da.concatenate(blocks)
 
@@ -245,18 +335,23 @@ class ParquetFolder:
                 part = None if weights is None else weights[low:high]
                 name = str((out / f"part-{i:05d}.parquet").absolute())
                 tasks.append((piece, wanted[low:high] - piece.row, part, str(self.path), name))
-        return sum(self._written(tasks))
+        return sum(self.computed(write_rows, tasks))
 
-    def _written(self, tasks: Sequence[tuple[Any, ...]]) -> list[int]:
-        """The workers write these rows; how many each task has written."""
+    def computed(self, function: Callable[..., T], tasks: Sequence[tuple[Any, ...]]) -> list[T]:
+        """Have the workers call a function with each of these arguments; what it gives."""
         import dask
         from distributed import KilledWorker
 
-        write = dask.delayed(write_rows, pure=False, traverse=False)
+        call = dask.delayed(function, pure=False, traverse=False)
         try:
-            return list(dask.compute(*(write(*task) for task in tasks)))
+            return list(dask.compute(*(call(*task) for task in tasks)))
         except KilledWorker as error:
-            raise WorkersLost("workers have died while they wrote the selected rows") from error
+            raise WorkersLost(f"workers have died during {function.__name__}") from error
+
+    def in_turns(self, function: Callable[..., T], tasks: Sequence[tuple[Any, ...]]) -> Iterator[list[T]]:
+        """The same for some tasks at a time, so that what they give is never here all at once."""
+        for first in range(0, len(tasks), AT_A_TIME):
+            yield self.computed(function, tasks[first : first + AT_A_TIME])
 
 
 def _is_column(name: object) -> bool:

@@ -39,11 +39,11 @@ class Piece(NamedTuple):
     """The number of the first row in the whole table."""
     row_in_file: int
 
-    def batches(self, columns: list[str]) -> "Iterator[pa.RecordBatch]":
-        """These columns, at most ``PIECE_BYTES`` at a time."""
+    def batches(self, columns: list[str], width: int = 0) -> "Iterator[pa.RecordBatch]":
+        """These columns, at most ``PIECE_BYTES`` at a time, also as ``width`` columns of numbers if they become more."""
         from pyarrow import parquet
 
-        at_once = max(1, PIECE_BYTES // (8 * len(columns)))
+        at_once = max(1, PIECE_BYTES // (8 * max(width, len(columns))))
         # A mapped file counts as memory of the worker, so only a little of each column of a large group is fetched at a time.
         large = self.rows > 2 * at_once
         how: dict[str, Any] = {"pre_buffer": False, "buffer_size": BUFFER_BYTES} if large else {"memory_map": True}

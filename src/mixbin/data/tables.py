@@ -66,6 +66,8 @@ class Table:
         width = len(self.names)
         there = f"the columns {listed(self.names)}" if self.named else f"{width} columns without names, from 0 to {width - 1}"
         remedy = "write one of them" if self.named else "write a number, -1 for the last, or --header if the first row has names"
+        if any(re.fullmatch(UNNAMED.format(r"\d+"), name) for name in self.names):
+            remedy += ", or remove what stands before the row with the names"
         raise InvalidInput(f"{option} must be a column of {self.file}, got {shown(column)}; it has {there}; {remedy}")
 
     def _found(self, column: str) -> str | None:

@@ -1,27 +1,32 @@
 """All that is wrong with a table in one message: each column, a cell that shows it, and the options that settle it."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from mixbin.data.cells import Trouble
-from mixbin.data.tables import Table
 from mixbin.errors import InvalidInput
 
 LONGEST = 40
 """Letters of a cell in a message."""
+MOST_NAMED = 100
+"""Columns or files that a message names for one kind of trouble."""
 
 
-def refusal(table: Table, troubles: Sequence[Trouble], target: str, encode: bool, for_classes: str) -> InvalidInput:
-    """The error that names every column that cannot be used; columns with the same trouble are told together."""
+def refusal(file: Path, named: bool, troubles: Sequence[Trouble], target: str, encode: bool, for_classes: str) -> InvalidInput:
+    """The error that names every column that cannot be used; columns with the same trouble are told together.
+
+    ``named`` says whether the columns have names of their own.
+    """
     kinds = dict.fromkeys(it.kind for it in troubles)
-    said = [_said(table, kind, [it for it in troubles if it.kind == kind], target, encode, for_classes) for kind in kinds]
+    said = [_said(file, named, kind, [it for it in troubles if it.kind == kind], target, encode, for_classes) for kind in kinds]
     return InvalidInput(". Also: ".join(said))
 
 
-def _said(table: Table, kind: str, some: Sequence[Trouble], target: str, encode: bool, for_classes: str) -> str:
+def _said(file: Path, named: bool, kind: str, some: Sequence[Trouble], target: str, encode: bool, for_classes: str) -> str:
     first, *others = some
     column, names = (
-        f"column {first.column!r} of {table.file}",
-        ",".join(as_typed(it.column) for it in some if it.column != target),
+        f"column {first.column!r} of {first.file or file}",
+        ",".join(dict.fromkeys(as_typed(it.column) for it in some if it.column != target)),
     )
     where = f"got {_cut(first.value)} in row {first.row}"
     ignore = f"leave the column out with --ignore {names}" if not others else f"leave the columns out with --ignore {names}"
@@ -36,6 +41,10 @@ def _said(table: Table, kind: str, some: Sequence[Trouble], target: str, encode:
         )
     elif kind == "type":
         told = f"{column} cannot be turned into numbers: {first.value}; {ignore}, or turn it into numbers"
+    elif kind == "mixed":
+        told = f"{column} cannot be one feature: it holds {first.value}; {ignore}, or take it {text}"
+    elif kind == "many":
+        told = f"{column} has more different texts than are counted, {where}; write it as numbers or dates, or {ignore}"
     elif kind == "order":
         told = f"{column} has dates of which one cannot tell day and month, {where}; add --day-first or --month-first"
     elif kind == "date":
@@ -49,14 +58,18 @@ def _said(table: Table, kind: str, some: Sequence[Trouble], target: str, encode:
         told = f"{column} must hold numbers, {where}; {ignore}, {missing}, or take it {text}"
     else:
         told = f"{column} must hold numbers, {where}; {ignore}, turn it into numbers, or leave out --encode none"
-    if kind in ("number", "target") and first.row == 0 and not table.named:
+    if kind in ("number", "target") and first.row == 0 and not named:
         told += "; if the first row has the names of the columns, write --header"
     if others:
-        more = ", ".join(
-            f"{it.column!r} ({_cut(it.value)} in row {it.row})" if it.value else f"{it.column!r} (row {it.row})" for it in others
-        )
-        told += f"; likewise {more}"
+        told += f"; likewise {', '.join(_likewise(it, first.file) for it in others[:MOST_NAMED])}"
+        if len(others) > MOST_NAMED:
+            told += f" and {len(others) - MOST_NAMED:,} more"
     return told
+
+
+def _likewise(it: Trouble, file: str) -> str:
+    where = f"row {it.row}" + (f" of {Path(it.file).name}" if it.file != file else "")
+    return f"{it.column!r} ({_cut(it.value)} in {where})" if it.value else f"{it.column!r} ({where})"
 
 
 def _proposed(some: Sequence[Trouble]) -> str:

@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mixbin import _validate as check
-from mixbin.data.encoding import MOST_CATEGORIES, Encoding, NotEncodable, words
+from mixbin.data.encoding import MOST_CATEGORIES, Encoding, words
+from mixbin.data.leaves import NotEncodable
 from mixbin.errors import InvalidInput
 from mixbin.estimators._common import sklearn_errors_about
 
@@ -73,7 +74,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if table.num_rows == 0:
             raise InvalidInput("X must have rows, got 0 sample(s); a minimum of 1 is required")
         with _about_x():
-            self._encoding = Encoding(table, most)
+            self._encoding = Encoding.of(table, most)
         if not self._encoding.names:
             raise InvalidInput(f"X must have a column that can be used, got none ({words(self._encoding, 0)}); add columns")
         encoded = self._encoding.transform(table)

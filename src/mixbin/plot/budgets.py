@@ -35,6 +35,8 @@ def budget_curve(curve: "BudgetCurve", *, across: bool = True) -> "Figure":
     >>> len(figure.axes)
     2
     """
+    from mixbin.problems.distillation.budget_curve import BudgetCurve  # here: the page of another study does not need it
+
     if not isinstance(curve, BudgetCurve):
         raise check.fail("curve", curve, "a BudgetCurve", "make one with mixbin.budget_curve")
     check.flag("across", across)

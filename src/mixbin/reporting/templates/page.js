@@ -13,6 +13,9 @@
 
   // Tables that can be sorted, searched and downloaded.
   const collator = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
+  const digits = new Intl.NumberFormat("en-US", { maximumSignificantDigits: DIGITS });
+  const plain = (x) => x === 0 || (Math.abs(x) >= 1e-4 && Math.abs(x) < 1e15);
+  const short = (x) => (plain(x) ? digits.format(x) : String(Number(x.toPrecision(DIGITS))));
   const csvCell = (value) => (/[",\r\n]/.test(value) ? '"' + value.replaceAll('"', '""') + '"' : value);
   const csv = (columns, rows) => [columns, ...rows].map((row) => row.map(csvCell).join(",") + "\n").join("");
 
@@ -84,10 +87,11 @@
         const line = make("tr");
         line.append(...rows[i].map((value, j) => {
           const cell = make("td", numeric[j] ? { class: "number" } : { class: look[j], dir: "auto" });
-          const precise = numeric[j] && value.length > DIGITS + 4;
+          // Whole numbers keep all their digits: they may be ids.
+          const precise = numeric[j] && value.length > DIGITS + 4 && /[.e]/i.test(value);
           if (precise) cell.title = value;
           if (j === 0 && links.length) cell.append(make("a", { href: links[i] }, value));
-          else if (numeric[j]) cell.textContent = precise ? String(Number(Number(value).toPrecision(DIGITS))) : value;
+          else if (numeric[j]) cell.textContent = precise ? short(Number(value)) : value;
           else cell.append(make("div", {}, value));
           return cell;
         }));

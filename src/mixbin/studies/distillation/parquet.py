@@ -16,6 +16,7 @@ from mixbin._digest import digest
 from mixbin._validate import Floats
 from mixbin.data.dask_blocks import BadBlock
 from mixbin.data.dask_tables import check_dask_installed, rows_where
+from mixbin.data.folder_reader import FolderPart, FolderReader
 from mixbin.data.parquet import ParquetFolder
 from mixbin.data.tables import VALIDATION_FRACTION, is_parquet, split
 from mixbin.data.training_and_validation import block_summary
@@ -23,15 +24,17 @@ from mixbin.data.unpacking import check_regular, first_line
 from mixbin.data.workers import checked_memory, local_workers
 from mixbin.errors import ClusterLost, InvalidInput, Unsolved, WorkersLost
 from mixbin.reporting.record import Record
+from mixbin.reporting.runs import reading_facts
 from mixbin.result import Result
 from mixbin.studies.distillation.regression import RidgeStudy
+from mixbin.studies.options import Encode
 from mixbin.studies.study import Table
 
 
 class FolderOfCommand(ParquetFolder):
     """A folder whose errors name the options of the command."""
 
-    _target_word, _ignore_word = "--target", "--ignore"
+    _target_word, _ignore_word, _numbers_only = "--target", "--ignore", False
 
 
 class ParquetRegression(RidgeStudy):
@@ -50,8 +53,8 @@ class ParquetRegression(RidgeStudy):
         """What can be refused before a worker is started."""
         super().check()
         options = self.options
-        # A folder is read as it is: numbers alone, in the types of its columns.
-        if given := [name for name in options.about_files() if name not in ("--ignore", "--encode")]:
+        # What is written in cells of text may need options; the file itself is Parquet.
+        if given := [name for name in options.about_files() if name in ("--encoding", "--header", "--no-header")]:
             raise InvalidInput(
                 f"{given[0]} has no use for a folder of Parquet files, which says itself what it holds; leave it out"
             )
@@ -91,54 +94,105 @@ class ParquetRegression(RidgeStudy):
                 raise Unsolved(f"{lost} is lost; repeat the command with --resume, on a new cluster, to go on") from None
 
     def load(self) -> None:
-        """The folders as Dask arrays, with a validation part split off where none is given; one pass looks at everything."""
+        """The folders as arrays of numbers, with a validation part split off where none is given; one pass looks at everything.
+
+        Columns that are not numbers, and gaps, take some passes more, in which their encoding is learnt.
+        """
         options = self.options
         self.folder = self.folder_type(options.train, options.target, options.ignore)
-        self.features, self.target = self.folder.features, self.folder.target
-        self.rows, train = np.arange(len(self.folder)), self.tables([self.folder])
+        self.validation_folders, self.test_folders = (
+            [self.folder_type(path, like=self.folder) for path in paths] for paths in (options.validation, options.test)
+        )
+        folders = [self.folder, *self.validation_folders, *self.test_folders]
+        self.target = self.folder.target
+        encode, for_classes = options.encode is Encode.AUTO, "--task classification with one file"
+        how = {"dialect": options.dialect(), "encode": encode, "as_text": options.text, "for_classes": for_classes}
+        self.reader = FolderReader(target=self.target, columns=self.folder.features, **how)
+        self.read_parts: list[FolderPart] = []
+        bad = None
+        if all(folder.is_plain for folder in folders) and not (options.text or options.missing):
+            try:
+                return self._use({})
+            except BadBlock as error:  # a gap that the ends of the files do not tell of, or an infinite number
+                bad = self._named(error)
+        self._read(folders)
+        try:
+            self._use({part.folder: part.there for part in self.read_parts})
+        except BadBlock as error:
+            raise bad or self._named(error) from None
+
+    def _read(self, folders: Sequence[ParquetFolder]) -> None:
+        """Learn what the columns become; all that cannot be used is refused at once."""
+        whole = self.reader.part(self.folder)
+        _, held = self._parted(whole.there)
+        self.reader.learn(whole, None if held is None else held)
+        self.read_parts = [whole, *(self.reader.like(folder) for folder in folders[1:])]
+
+    def _named(self, error: BadBlock) -> InvalidInput:
+        """The error with the file that it is about."""
+        if str(error).startswith(str(self.folder.pieces[error.block % len(self.folder.pieces)].file)):
+            return error
+        known = " of X and y" in str(error) or not self.options.validation
+        return InvalidInput(f"{self.folder.pieces[error.block].file if known else '--validation'}: {error}")
+
+    def _parted(self, there: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp] | None]:
+        """The candidate rows and those that are split off, among the rows that have a target."""
+        options, rows = self.options, np.flatnonzero(there)
+        if options.validation or self.judged_by_all:
+            return rows, None
+        candidates, held = split(len(rows), options.validation_fraction, options.seed, "TRAIN", "give --validation")
+        return rows[candidates], rows[held]
+
+    def _use(self, there: Mapping[ParquetFolder, NDArray[np.bool_]]) -> None:
+        """Make the problem from the rows that have a target: those named, or all."""
+        options = self.options
+        everything = np.ones(len(self.folder), dtype=bool)
+        self.rows, held = self._parted(there.get(self.folder, everything))
+        self.features = self.reader.names
         validation: tuple[Any, ...] = ()
         if options.validation:
-            validation = self._arrays(options.validation)
-        elif not self.judged_by_all:
+            validation = self.tables(self.validation_folders, there)
+        elif held is not None:
             # Which rows these are follows from the share and the seed; their numbers would be a long list.
             self.split_off = {"fraction": options.validation_fraction or VALIDATION_FRACTION, "seed": options.seed}
-            self.rows, _ = split(len(self.folder), options.validation_fraction, options.seed, "TRAIN", "give --validation")
-            candidate = np.zeros(len(self.folder), dtype=bool)
-            candidate[self.rows] = True
-            validation, train = ((self.kept(train[0], mask), self.kept(train[1], mask)) for mask in (~candidate, candidate))
+            validation = self.tables([self.folder], {self.folder: _mask(held, everything.size)})
+        train = self.tables([self.folder], {self.folder: _mask(self.rows, everything.size)})
         self.validation_rows = len(validation[1]) if validation else 0
-        try:
-            self.problem = self.problem_of(*train, *validation)
-        except BadBlock as error:
-            known = " of X and y" in str(error) or not options.validation
-            raise InvalidInput(f"{self.folder.pieces[error.block].file if known else '--validation'}: {error}") from None
+        self.problem = self.problem_of(*train, *validation)
         self.test: tuple[Floats, Floats, int] | None = None
         """The mean and the R factor of the test rows, and their number: all that the figures are made of."""
         if options.test:
-            held_out = self._arrays(options.test)
+            held_out = self.tables(self.test_folders, there)
             self.test = block_summary(*held_out, np.zeros(len(self.features) + 1), ("--test", "its target"))
             self.test_rows = self.test[2]
 
-    def _arrays(self, paths: list[Path]) -> tuple[Any, Any]:
-        """X and y of several files or folders, one after the other."""
-        return self.tables([self.folder_type(path, like=self.folder) for path in paths])
-
-    def tables(self, folders: Sequence[Any]) -> tuple[Any, Any]:
-        """X and y of several folders, one after the other, as Dask arrays."""
+    def tables(self, folders: Sequence[Any], there: Mapping[Any, NDArray[np.bool_]]) -> tuple[Any, Any]:
+        """X and y of several folders, one after the other, as Dask arrays; of some rows where ``there`` names them."""
         import dask.array as da
 
-        if len(folders) == 1 and folders[0] is self.folder:
-            return self.folder.X, self.folder.y
-        return da.concatenate([it.X.in_parts for it in folders]), da.concatenate([it.y for it in folders])
-
-    def kept(self, table: Any, mask: NDArray[np.bool_]) -> Any:
-        """The rows at which ``mask`` is True."""
-        return rows_where(table, mask)
+        parts = []
+        for it in folders:
+            mask = there.get(it)
+            if mask is None or mask.all():
+                parts.append((it.X if len(folders) == 1 else it.X.in_parts, it.y))
+            else:
+                parts.append((rows_where(it.X, mask), rows_where(it.y, mask)))
+        if len(parts) == 1:
+            return parts[0]
+        return da.concatenate([X for X, _ in parts]), da.concatenate([y for _, y in parts])
 
     def digests(self) -> dict[str, str | None]:
         """Neither the number of workers nor their place is part of it."""
         test = None if self.test is None else digest(*map(np.asarray, self.test))
         return {"data": self.problem.fingerprint(), "test": test}
+
+    def contents(self) -> dict[str, Any]:
+        """Also what each feature is and which rows have no target, where that is not plain."""
+        return super().contents() | self.reader.identity(self.read_parts)
+
+    def model_facts(self) -> dict[str, Any]:
+        """How the features are made from the columns."""
+        return self.reader.model_facts()
 
     def prepare(self) -> str:
         """Where the rows are, and who works on them."""
@@ -162,7 +216,7 @@ class ParquetRegression(RidgeStudy):
         """Also where the rows were, and how often they were read."""
         rows = self.problem.rows.statistics()
         where = {"workers": rows.n_workers, "storage": rows.storage, "passes": rows.passes, "bytes_read": rows.bytes_read}
-        return super().facts(main) | where
+        return super().facts(main) | where | reading_facts(self.reader.facts(self.read_parts))
 
     def texts(self, method: str, main: Result, out: Path) -> dict[str, str]:
         """The model; the workers write the rows."""
@@ -181,6 +235,12 @@ class ParquetRegression(RidgeStudy):
             f"The rows: {facts['storage']}; {facts['passes']:,} passes by {_workers(facts['workers'])}, "
             f"{facts['bytes_read'] / 1e9:,.1f} GB read."
         )
+
+
+def _mask(rows: NDArray[np.intp], n: int) -> NDArray[np.bool_]:
+    out = np.zeros(n, dtype=bool)
+    out[rows] = True
+    return out
 
 
 def _workers(n: int | None) -> str:

@@ -9,7 +9,6 @@ from markupsafe import Markup
 
 from mixbin._numbers import readable
 from mixbin.plot import curves
-from mixbin.plot.curves import number
 from mixbin.plot.figure import new_figure
 from mixbin.reporting.blocks import (
     Block,
@@ -205,21 +204,22 @@ def _comparison(record: Record, columns: Mapping[str, Column], explained: Sequen
 
 def _gap(facts: Mapping[str, Any]) -> list[str]:
     """What the gap says and what it does not."""
-    value = number(facts["value"])
+    value = readable(facts["value"])
     said = f"{proof(facts)} What is compared is the training loss with its ridge penalty: {value} for the features kept"
     if facts["proved"]:
         return [said + ".", "That is about the rows of the table; how well the features predict others, only held-out rows tell."]
     more = (
         "Without --time-limit, --prove goes on until it is closed." if facts["prove"] else "--prove goes on until it is closed."
     )
-    bound = f", and no choice is below {number(facts['lower_bound'])}."
+    bound = f", and no choice is below {readable(facts['lower_bound'])}."
     return [said + bound, f"A gap need not mean that there is a better choice: the bound may be loose. {more}"]
 
 
 def _all(run: Run) -> list[Block]:
     columns, rows = run.table("features.csv", MOST_ROWS)
     few, total = that_fit(rows), run.record.facts["features"]
-    listed = [[row[0], "yes" if row[1] == "True" else "no", row[2], *(readable(float(x)) for x in row[3:])] for row in few]
+    # Numbers as they are: the page sorts by them and shows as many digits as people read.
+    listed = [[row[0], "yes" if row[1] == "True" else "no", row[2], *(f"{float(x):.12g}" for x in row[3:])] for row in few]
     note: Text = "Rank 1 is kept; the others follow by how little the loss would rise if one of them replaced a feature kept."
     if len(few) < total:
         note += Markup(' The first {} of {} stand here; all are in <a href="features.csv">features.csv</a>.').format(
