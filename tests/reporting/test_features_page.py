@@ -27,5 +27,8 @@ def test_a_page_with_hostile_columns(tmp_path):
         shown = browser.run("[...document.querySelectorAll('.listing tbody tr')].map((it) => it.textContent)")
         assert len(shown) == 1
         assert "שלום" in shown[0]
+        browser.type(".listing input", "")
+        numbers = "[...document.querySelectorAll('.listing tbody tr')].map((it) => it.children[3].className)"
+        assert set(browser.run(numbers)) == {"number"}, "coefficients are numbers, by which the table can be sorted"
     finally:
         browser.close()

@@ -23,20 +23,33 @@ def plain_console() -> "Console":
     return Console(highlight=False, markup=False, emoji=False)
 
 
-def rich_table(heads: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[str] = LEFT_ALIGNED) -> "RichTable":
+def rich_table(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[str] = LEFT_ALIGNED, width: int = 80
+) -> "RichTable":
     """A table without lines, except below its head. The columns in ``words`` are aligned to the left.
 
-    If the terminal is narrow, long cells are folded onto several lines, so that nothing is cut off.
+    In a terminal of that width numbers and words stay whole, if need be with less space between the columns. If it is
+    narrower than they are, they are folded onto several lines, so that nothing is cut off.
     """
     from rich import box
     from rich.table import Table
 
-    out = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
-    for head in heads:
-        out.add_column(head, justify="left" if head in words else "right", vertical="top", overflow="fold")
+    needed = [_needed([head, *(row[i] for row in rows)], head in words) for i, head in enumerate(heads)]
+    tight = sum(needed) + 2 * (len(heads) - 1) > width
+    fits = sum(needed) + (1 if tight else 2) * (len(heads) - 1) <= width
+    padding = (0, 0 if tight else 1)
+    out = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True, padding=padding)
+    for head, least in zip(heads, needed, strict=True):
+        room = least if fits else None
+        out.add_column(head, justify="left" if head in words else "right", vertical="top", overflow="fold", min_width=room)
     for row in rows:
         out.add_row(*row)
     return out
+
+
+def _needed(cells: Sequence[str], words: bool) -> int:
+    """How wide a column must be, so that no word of it, or no number, is broken."""
+    return max((len(part) for cell in cells for part in (cell.split() if words else cell.split("\n"))), default=1)
 
 
 def show_record(record: Record, study: type[StudyBase[Any]], out: object, before: bool, console: "Console") -> None:
@@ -57,10 +70,10 @@ def show_record(record: Record, study: type[StudyBase[Any]], out: object, before
     heads = ["method", *(str(column.short) for column in columns.values())]
     heads += [*(["answer", "evals"] if record.n_methods else []), "seconds"]
     console.print("\n" + " ".join([study.sentence(record.facts), *how_read(record.facts)]) + "\n")
-    console.print(rich_table(heads, rows))
+    console.print(rich_table(heads, rows, width=console.width))
     console.print("\n" + " ".join(study.explained(record)) + "\n")
     for more in study.more(record):
-        console.print(rich_table(*more) if isinstance(more, Table) else more)
+        console.print(rich_table(*more, width=console.width) if isinstance(more, Table) else more)
         console.print()
     main = record.main
     if record.n_methods and main.status != Status.BINARY:

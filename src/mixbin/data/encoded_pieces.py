@@ -46,8 +46,8 @@ class Recipe:
         return contents_digest([said, signs, made.leaves, made.names, made.medians])
 
     def numbers(self, table: "pa.Table") -> Floats:
-        """The numbers of some rows."""
-        return self.encoding.transform(typed_table(self.typed, table)).X
+        """The numbers of some rows, column after column."""
+        return self.encoding.transform(typed_table(self.typed, table), "F").X
 
 
 def typed_table(typed: TypedColumns, table: "pa.Table") -> "pa.Table":
@@ -68,7 +68,7 @@ class EncodedRows(RowsInParts):
     def parts(self) -> Iterator[Columns]:
         """Some rows after the other."""
         for table in tables_of(self.piece, self.recipe.columns, self.shape[1]):
-            yield Columns(list(np.asfortranarray(self.recipe.numbers(table)).T))
+            yield Columns(list(self.recipe.numbers(table).T))
 
 
 def tables_of(piece: Piece, columns: Sequence[str], width: int) -> "Iterator[pa.Table]":

@@ -9,7 +9,7 @@ needs four more packages.
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,10 +150,10 @@ class Encoding:
         """How many columns text became."""
         return sum(width for leaf, width in zip(self.leaves, self.widths, strict=True) if leaf.kind == "text")
 
-    def transform(self, table: "pa.Table") -> "Encoded":
-        """The numbers of some rows, which must have the columns that were learnt from."""
+    def transform(self, table: "pa.Table", order: Literal["C", "F"] = "C") -> "Encoded":
+        """The numbers of some rows, which must have the columns that were learnt from; ``order`` is that of X in memory."""
         by_path = {leaf.path: values for leaf, values in leaves_of(table.select(self.columns), self.leaves)}
-        out = np.empty((table.num_rows, len(self.names)))
+        out = np.empty((table.num_rows, len(self.names)), order=order)
         filled: dict[str, int] = {}
         unknown: dict[str, int] = {}
         at = 0
