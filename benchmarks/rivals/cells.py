@@ -92,7 +92,9 @@ class Family:
     relative_to: str | None = None
     """The method by whose measure the first quantities of the same cell are divided on the page."""
     remarks: Callable[[Sequence[Record]], Sequence[str]] = lambda records: ()
-    """Further sentences about the records, and the reasons of what was found; made from the records."""
+    """Further sentences about the records, made from them."""
+    reasons: Callable[[Sequence[Record]], Sequence[str]] = lambda records: ()
+    """What was measured about the reasons for which rivals win; shown with their wins, if they have any."""
 
 
 def memory_now(name: str) -> float:

@@ -339,8 +339,14 @@ def remarks(records: Sequence[Record]) -> list[str]:
             its = [it for it in mine if it["method"] == method]
             if its:
                 out.append(f"{table}: {method} {ended(its)}.")
-        out += [found_by(method, table, mine) for method in ("mixbin", TEN, "value-function network") if mine]
+        out += [found_by(method, table, mine) for method in ("mixbin", "value-function network") if mine]
     return out
+
+
+def reasons(records: Sequence[Record]) -> list[str]:
+    """Whether a missed optimum is found from other beginnings."""
+    tables = {table: [it for it in records if it["table"] == table] for table in SIZES}
+    return [found_by(method, table, its) for table, its in tables.items() for method in ("mixbin", TEN) if its]
 
 
 def ended(its: Sequence[Record]) -> str:
@@ -382,4 +388,5 @@ FAMILY = Family(
     quantities=(Quantity("judged", "G of the answer", least=LEVEL),),
     references=frozenset({TEN}),
     remarks=remarks,
+    reasons=reasons,
 )

@@ -270,7 +270,23 @@ def cells(quick: bool) -> list[Cell]:
 
 
 def remarks(records: Sequence[Record]) -> list[str]:
-    """What cleaning is worth to someone who has the validation rows, and what weights between 0 and 1 are."""
+    """What cleaning is worth to someone who has the validation rows."""
+    out = []
+    for methods in good(records).values():
+        if not {"mixbin", "validation rows alone"} <= set(methods):
+            continue
+        for seed, it in methods["mixbin"].items():
+            alone = methods["validation rows alone"].get(seed)
+            if alone is not None:
+                out.append(
+                    f"Seed {seed}: the validation rows alone give {alone['measures']['accuracy both']:.1f} %, with mixbin's rows "
+                    f"added {it['measures']['accuracy both']:.1f} %, mixbin's rows alone {it['measures']['accuracy']:.1f} %."
+                )
+    return out
+
+
+def reasons(records: Sequence[Record]) -> list[str]:
+    """Which mistakes each method makes, and what weights between 0 and 1 are worth."""
     out = []
     for methods in good(records).values():
         for name, its in methods.items():
@@ -286,16 +302,6 @@ def remarks(records: Sequence[Record]) -> list[str]:
                 out.append(
                     f"{name}: of {ROWS - wrong:,.0f} rows with the right label it drops {dropped:.0f}, of {wrong:,.0f} others "
                     f"it keeps {wrong - mean(hits):.0f}; {mean([it['seconds'] for it in its.values()]):.1f} s."
-                )
-    for methods in good(records).values():
-        if not {"mixbin", "validation rows alone"} <= set(methods):
-            continue
-        for seed, it in methods["mixbin"].items():
-            alone = methods["validation rows alone"].get(seed)
-            if alone is not None:
-                out.append(
-                    f"Seed {seed}: the validation rows alone give {alone['measures']['accuracy both']:.1f} %, with mixbin's rows "
-                    f"added {it['measures']['accuracy both']:.1f} %, mixbin's rows alone {it['measures']['accuracy']:.1f} %."
                 )
     return out
 
@@ -323,4 +329,5 @@ FAMILY = Family(
     ),
     references=frozenset({"noisy rows", "truly clean half", "validation rows alone", "LabelCleaner with trusted rows (mixbin)"}),
     remarks=remarks,
+    reasons=reasons,
 )

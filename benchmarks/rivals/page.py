@@ -219,6 +219,8 @@ def _text(files, records, found, figures: Path, page: Path) -> list[str]:
                 parts["wins"] += wins(family, quantity, its)
                 parts["ties"] += ties(family, quantity, some)
                 parts["ahead"].append(ahead(family, quantity, some))
+        if any(it.verdict == "wins" for it in its):
+            parts["wins"] += [f"- {family.title}, why: {why}" for why in family.reasons(records[name])]
     cells = sum(len(its) for its in records.values())
     total = sum(it.get("seconds", it["limit"] if it["state"] == "limit" else 0.0) for its in records.values() for it in its)
     lines = [
