@@ -159,7 +159,7 @@ class Certificate:
         if self.condition == "consistent":
             return f"{held}; the run ended at eps = {self.epsilon:.3g}, consistent with the theorem that makes it exactly binary."
         if self.condition == "violated":
-            larger = f"the run ended at eps = {self.epsilon:.3g}, more than the theorem asks for (it is sufficient only)"
+            larger = f"the run ended at eps = {self.epsilon:.3g}, above the limit of the theorem, which is only sufficient"
             return f"{held}; {larger}."
         return f"{held}."
 
