@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from math import ceil, floor, inf, isfinite, isnan, log10, nan
 
 import numpy as np
@@ -83,6 +83,16 @@ class Certificate:
     times_best: int = 0
     points_compared: int = 0
     lams_compared: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all numbers are equal. NaN says that something is not known, so it equals NaN here."""
+        return self._known() == other._known() if isinstance(other, Certificate) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._known())
+
+    def _known(self) -> tuple[float | None, ...]:
+        return tuple(None if isnan(number) else number for number in astuple(self))
 
     @property
     def gap(self) -> float:
