@@ -8,8 +8,15 @@ from typing import Any, Union, get_args, get_origin
 import numpy as np
 
 
+def unaliased(hint: Any) -> Any:
+    """The annotation that an alias with arguments stands for: from NumPy 2.5 on, ``NDArray[...]`` is such an alias."""
+    meant = getattr(get_origin(hint), "__value__", None)
+    return hint if meant is None else meant[get_args(hint)]
+
+
 def conforms(value: object, hint: Any) -> bool:
     """Whether ``value`` fits the annotation ``hint``. True for kinds of annotations that this library's states do not use."""
+    hint = unaliased(hint)
     origin, inside = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         return any(conforms(value, option) for option in inside)

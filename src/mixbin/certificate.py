@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from math import ceil, floor, inf, isfinite, isnan, log10, nan
 
 import numpy as np
@@ -84,6 +84,16 @@ class Certificate:
     points_compared: int = 0
     lams_compared: int = 0
 
+    def __eq__(self, other: object) -> bool:
+        """Whether all numbers are equal. NaN says that something is not known, so it equals NaN here."""
+        return self._known() == other._known() if isinstance(other, Certificate) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._known())
+
+    def _known(self) -> tuple[float | None, ...]:
+        return tuple(None if isnan(number) else number for number in astuple(self))
+
     @property
     def gap(self) -> float:
         """By how much another answer can be better at most, as a share of the value; NaN if nothing is claimed.
@@ -159,7 +169,7 @@ class Certificate:
         if self.condition == "consistent":
             return f"{held}; the run ended at eps = {self.epsilon:.3g}, consistent with the theorem that makes it exactly binary."
         if self.condition == "violated":
-            larger = f"the run ended at eps = {self.epsilon:.3g}, more than the theorem asks for (it is sufficient only)"
+            larger = f"the run ended at eps = {self.epsilon:.3g}, above the limit of the theorem, which is only sufficient"
             return f"{held}; {larger}."
         return f"{held}."
 

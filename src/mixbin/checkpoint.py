@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixbin._archive import BROKEN, broken, read_archive, write_archive
-from mixbin._conforms import conforms
+from mixbin._conforms import conforms, unaliased
 from mixbin._files import cannot_write, part_prefix
 from mixbin.errors import CheckpointMismatch, InvalidInput
 from mixbin.result import Trace
@@ -196,7 +196,7 @@ def unpack(tree: Any, arrays: Mapping[str, NDArray[Any]], types: Types) -> Any:
     if kind == "Trace":
         return Trace.checked(parts)
     for name, hint in _hints(types[kind]).items():
-        if get_origin(hint) is np.ndarray and isinstance(parts.get(name), float):
+        if get_origin(unaliased(hint)) is np.ndarray and isinstance(parts.get(name), float):
             # NumPy turns an array without dimensions into a number when it computes with it, so ``pack`` may have seen a float.
             parts[name] = np.asarray(parts[name])
         if name in parts and not conforms(parts[name], hint):

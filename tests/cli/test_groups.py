@@ -278,7 +278,7 @@ def test_the_report_in_a_pipe(everything, files, tmp_path):
     assert "…" not in got.stdout
     assert max(map(len, got.stdout.splitlines())) <= 80
     text = " ".join(got.stdout.split())
-    assert "put the 12 features of made data (equal groups, a = 0.3) into at most 3 groups" in text
+    assert "put the 12 features of synthetic data (equal groups, a = 0.3) into at most 3 groups" in text
     assert "30 regressions, trained on 300 rows" in text
     assert "lam is chosen together with the groups. 300 test rows play no part in the choice." in text
     assert "About the groups that penalize finds: " in text

@@ -116,7 +116,7 @@ class TableOptions(CommonOptions):
     )
     encoding: str | None = of_files("CSV: its letters, such as cp1252; UTF-8 unless given or marked.", "NAME", default=None)
     header: bool | None = of_files(
-        "CSV: whether the first row has the names; without it, seen from that row.", default=None, flags=HEADER
+        "CSV: whether the first row has the names; by default mixbin looks at that row to decide.", default=None, flags=HEADER
     )
 
     def reader(self, target: str, classes: bool = False, for_classes: str = "") -> "Reader":

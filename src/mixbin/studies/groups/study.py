@@ -260,7 +260,7 @@ class Groups(Study[GroupsOptions]):
     def sentence(cls, facts: Mapping[str, Any]) -> str:
         """What is put into groups, and what judges it."""
         made = facts["synthetic"]
-        where = Path(facts["data"]).name if made is None else f"made data ({made['groups']} groups, a = {made['a']:g})"
+        where = Path(facts["data"]).name if made is None else f"synthetic data ({made['groups']} groups, a = {made['a']:g})"
         lam = "lam is chosen together with the groups" if facts["lam"] is None else f"lam is {facts['lam']:g}"
         split_off, test = split_words(facts)
         return (
