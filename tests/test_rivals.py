@@ -75,7 +75,7 @@ def test_a_rival_that_is_missing_or_fails_is_recorded_with_the_reason():
 
 @pytest.mark.slow
 def test_a_rival_ends_at_its_limit_of_processor_time():
-    record = record_of("busy")
+    record = record_of("busy", clock_factor=300.0)  # on a busy machine a second of the processor may take long
     assert (record["state"], record["reason"]) == ("limit", "did not end within 1 s of processor time")
 
 
