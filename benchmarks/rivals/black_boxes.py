@@ -348,6 +348,9 @@ METHODS = {
 }
 
 
+KNOW_Q = ("mixbin", "mixbin with values and gradients alone", "simulated annealing of Q (dwave-samplers)")
+
+
 def cells(quick: bool) -> list[Cell]:
     sizes = [name for name in DISTILLATIONS if not (quick and "1,000 rows" in name)]
     return [
@@ -359,10 +362,6 @@ def cells(quick: bool) -> list[Cell]:
         if suits(table, method)
         and not (quick and "4,000" in table and not method.startswith(("mixbin", "simulated annealing of")))
     ]
-
-
-def knows_q(method: str) -> bool:
-    return method.startswith("mixbin") or "dwave" in method
 
 
 def suits(table: str, method: str) -> bool:
@@ -405,10 +404,8 @@ def reasons(records: Sequence[Record]) -> list[str]:
         both = methods.get("mixbin", {}), methods.get(JUDGED_BY_ALL, {})
         if all(both) and budget == "equal evaluations":
             few, all_ = (mean([it["measures"]["error"] for it in its.values()]) for its in both)
-            out.append(
-                f"{table}: RMSE on new rows {few:.4f} where the validation rows judge, {all_:.4f} where the candidate rows do, "
-                "too: the lowest G of few validation rows is not the lowest error."
-            )
+            words = f"RMSE on new rows {few:.4f} where the validation rows judge, {all_:.4f} where the candidate rows do, too"
+            out.append(f"{table}: {words}: the lowest G of few validation rows is not the lowest error.")
         annealed = next((its for name, its in methods.items() if "dwave" in name), None)
         if both[0] and annealed and budget == "equal evaluations":
             (mine, ours), (theirs, spent) = (

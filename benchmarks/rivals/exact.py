@@ -350,13 +350,19 @@ def reasons(records: Sequence[Record]) -> list[str]:
 
 
 def ended(its: Sequence[Record]) -> str:
+    """The largest size at which a method ends, and the smallest at which it met the longest limit that it was given."""
+    longest = max(it["limit"] for it in its)
     done: dict[int, list[Record]] = {}
+    stuck = []
     for it in its:
-        done.setdefault(int(it["budget"].split()[0]), []).append(it)
-    sizes = sorted(n for n, some in done.items() if all(it["state"] == "ok" for it in some))
-    stuck = sorted(n for n, some in done.items() if any(it["state"] != "ok" for it in some))
-    told = "ends at no size" if not sizes else f"ends at {sizes[-1]} variables in {spent(done[sizes[-1]]):.2g} s"
-    return told + (f", and not within {done[stuck[0]][0]['limit']:g} s at {stuck[0]}" if stuck else "")
+        n = int(it["budget"].split()[0])
+        if it["state"] == "ok":
+            done.setdefault(n, []).append(it)
+        elif it["limit"] == longest:
+            stuck.append(n)
+    sizes = [n for n in done if n not in stuck]
+    told = f"ends at {max(sizes)} variables in {spent(done[max(sizes)]):.2g} s" if sizes else "ends at no size"
+    return told + (f", and not within {longest:g} s at {min(stuck)}" if stuck else "")
 
 
 def spent(its: Sequence[Record]) -> float:

@@ -186,7 +186,7 @@ def reasons(records: Sequence[Record]) -> list[str]:
         if its:
             judged, error = (mean([it[name] for it in its]) for name in ("judged", "error"))
             out.append(
-                f"on {table}, in the {len(its)} draws where mixbin's structure is not the true one, its validation loss is "
+                f"on {table}, in {len(its)} of the draws, where mixbin's structure is not the true one, its validation loss is "
                 f"{judged:.3f} and its error on new rows {error:.3f} times that of the true one."
             )
     return out
@@ -201,8 +201,8 @@ def remarks(records: Sequence[Record]) -> list[str]:
             found, below = sum(it["index"] > 1 - 1e-9 for it in its), sum(it["judged"] < 1 - 1e-9 for it in its)
             out.append(
                 f"{table}: mixbin's error on new rows is {mean([it['error'] for it in its]):.4f} times that of the true "
-                f"structure, which it found exactly in {found} of {len(its)} draws; in {below} its validation loss is below that "
-                "of the true structure, so the search is not what is missing there."
+                f"structure, which it found exactly in {found} of {len(its)} draws"
+                + (f"; in {below} its validation loss is lower, so it is not the search that misses the truth." if below else ".")
             )
     return out + times_of_ours(records)
 
