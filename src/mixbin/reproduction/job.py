@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from mixbin._version import __version__
 from mixbin.methods import relax_and_penalize, relax_and_round
 from mixbin.problem import Problem
 from mixbin.progress import Event
@@ -18,6 +17,9 @@ Record = dict[str, Any]
 """The results of a finished job: numbers and short lists, which are stored as JSON."""
 CHECKPOINT_EVERY = 10.0
 """A job writes its checkpoint at most once in this many seconds."""
+SAME_NUMBERS_SINCE = "0.1.0"
+"""The version since which the numbers are the same (benchmarks/same_records.py). A change that alters them must raise it: a folder
+with records of another version is refused."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ class Job:
 
     def identity(self) -> Record:
         """Everything that the numbers depend on."""
-        return {"mixbin": __version__, **asdict(self)}
+        return {"mixbin": SAME_NUMBERS_SINCE, **asdict(self)}
 
 
 class TimedResult(NamedTuple):
