@@ -18,7 +18,7 @@ Record = dict[str, Any]
 CHECKPOINT_EVERY = 10.0
 """A job writes its checkpoint at most once in this many seconds."""
 SAME_NUMBERS_SINCE = "0.1.0"
-"""The version since which the numbers are the same (benchmarks/same_records.py). A change that alters them must raise it: a folder
+"""The version since which the numbers are the same (benchmarks/same_records.py). A change that alters them raises it: a folder
 with records of another version is refused."""
 
 
