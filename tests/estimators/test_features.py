@@ -201,7 +201,7 @@ BAD = {
     "stability": [-1, 0.5, 10**400],
     "random_state": ["seed"],
     "verbose": [2],
-    "n_jobs": [0, 1.5, "all"],
+    "n_jobs": [0, 1.5, "all", np.uint64(2**64 - 1), -(10**9)],
     "callbacks": ["print", [1], 3],
 }
 

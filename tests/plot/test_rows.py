@@ -77,3 +77,10 @@ def test_what_is_no_curve_and_no_map():
         plot.budget_curve(3)
     with pytest.raises(mb.InvalidInput, match=r"^maps must be structures"):
         plot.draw([plot.structure_map(np.eye(2))])
+
+
+def test_a_curve_that_leaves_no_row_out_says_so():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    figure = plot.budget_curve(mb.budget_curve(X, X @ [1.0, 2.0] + X[:, 0] ** 2, [1.0], random_state=0))
+    assert "none is left" in figure.axes[1].texts[0].get_text()
+    assert figure.legends[0].get_texts()

@@ -44,7 +44,7 @@ def budget_curve(curve: "BudgetCurve", *, across: bool = True) -> "Figure":
     first, second = figure.subplots(1, 2) if across else figure.subplots(2, 1)
     draw_excess(first, curve)
     draw_error(second, curve)
-    handles, labels = second.get_legend_handles_labels()
+    handles, labels = (second if second.lines else first).get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=2, fontsize=9, frameon=False)
     return figure
 
@@ -62,6 +62,10 @@ def draw_excess(axes: "Axes", curve: "BudgetCurve") -> None:
 
 def draw_error(axes: "Axes", curve: "BudgetCurve") -> None:
     """How far the error on rows that were not kept is above that of all rows, in per cent."""
+    if not np.isfinite([curve.ratio, curve.random_ratio]).any():
+        axes.set_axis_off()
+        axes.text(0.5, 0.5, "all rows are kept: none is left\nto measure the error on", ha="center", va="center", fontsize=9)
+        return
     _band(axes, curve, curve.random_ratio - 1, curve.random_ratio_spread)
     _curve(axes, curve, curve.ratio - 1, ORANGE, "chosen rows")
     _mark(axes, curve)
