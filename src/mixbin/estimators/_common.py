@@ -22,8 +22,6 @@ from mixbin.result import Result
 
 BASELINES: dict[str, Literal["top-k", "simple"] | None] = {"top-k": "top-k", "simple": "simple", "relax": None}
 """The methods other than "penalize", and the ``rounding`` that each passes to ``relax_and_round``."""
-MOST_JOBS = 100_000
-"""joblib refuses half a million jobs in words of its own."""
 LONGEST_MESSAGE = 500
 """Messages of scikit-learn are cut to about this many letters."""
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
@@ -58,8 +56,13 @@ def check_limits(estimator: Any, seen: str = "an Event", may_be_zero: bool = Fal
 
 def check_jobs(n_jobs: object) -> None:
     """Check a number of jobs, as joblib understands it."""
-    if n_jobs is not None and check.whole("n_jobs", n_jobs, low=-MOST_JOBS, high=MOST_JOBS, remedy="-1 uses all cores") == 0:
+    if n_jobs is not None and check.whole("n_jobs", n_jobs, low=-(2**31), remedy="-1 uses all cores") == 0:
         raise check.fail("n_jobs", 0, "None or a whole number other than 0", "-1 uses all cores")
+
+
+def threads(n_jobs: int | None, n_tasks: int) -> int | None:
+    """The threads to start: more than there are tasks have no work, and joblib cannot make any number of them."""
+    return n_jobs if n_jobs is None or n_jobs < 0 else min(int(n_jobs), n_tasks)
 
 
 def generator(random_state: object) -> np.random.RandomState:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from mixbin._validate import Floats
+from mixbin.estimators._common import threads
 from mixbin.problem import Indices
 from mixbin.problems.best_subset.problem import BestSubset
 from mixbin.problems.best_subset.search import Search
@@ -67,7 +68,7 @@ def choose(
         return Chosen(counts[-1] if len(counts) == 1 else counts[0], DEFAULT_GAMMA * n if gamma is None else gamma)
     work = delayed(_path_errors)
     of_folds = (work(X, y, loss, counts, gammas, groups, per_group, *split) for split in splits)
-    errors = np.array(Parallel(n_jobs=n_jobs, prefer="threads")(of_folds))
+    errors = np.array(Parallel(n_jobs=threads(n_jobs, len(splits)), prefer="threads")(of_folds))
     mean = errors.mean(axis=0)
     best_gamma = int(mean.argmin()) % mean.shape[1]
     count = _smallest_near_best(errors[:, :, best_gamma], COUNT_ERRORS)
@@ -167,6 +168,6 @@ def kept_in_draws(
         one = BestSubset(X[rows], y[rows], problem.choices.k, problem.gamma, problem.loss, **settings)
         return quick_search(one.search(), np.empty(0, dtype=np.intp), problem.loss)
 
-    for support in Parallel(n_jobs=n_jobs, prefer="threads")(delayed(kept)(rows) for rows in drawn()):
+    for support in Parallel(n_jobs=threads(n_jobs, draws), prefer="threads")(delayed(kept)(rows) for rows in drawn()):
         counts[support] += 1.0
     return counts / draws

@@ -14,7 +14,8 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from mixbin._validate import Floats
-from mixbin.estimators.labels.learners import ALWAYS, Learner, out_of_fold, threads
+from mixbin.estimators._common import threads
+from mixbin.estimators.labels.learners import ALWAYS, Learner, out_of_fold
 from mixbin.estimators.labels.margins import SMALLEST_P, held_back, margins, suspects
 from mixbin.problems.distillation.multinomial import Codes
 

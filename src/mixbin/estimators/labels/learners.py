@@ -13,6 +13,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from mixbin._validate import Floats
 from mixbin.errors import InvalidInput
+from mixbin.estimators._common import threads
 from mixbin.estimators.labels.regression import Singles, mean_squares, probabilities, train
 from mixbin.problems.distillation.multinomial import Codes
 
@@ -101,11 +102,6 @@ class Classifier:
     def predictions(self, trained: NDArray[np.bool_], v: Floats, predicted: NDArray[np.bool_], fold: int) -> Floats:
         """Class probabilities of the rows ``predicted`` from a model trained on the rows ``trained`` with weights v."""
         return self.probabilities(self.fitted(trained, v), _safe_indexing(self.X, np.flatnonzero(predicted)))
-
-
-def threads(n_jobs: int | None, n_tasks: int) -> int | None:
-    """The threads to start: more than there are tasks have no work, and joblib cannot make any number of them."""
-    return n_jobs if n_jobs is None or n_jobs < 0 else min(int(n_jobs), n_tasks)
 
 
 def out_of_fold(learner: Learner, folds: Codes, v: Floats, n_classes: int, n_jobs: int | None) -> Floats:
