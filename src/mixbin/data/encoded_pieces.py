@@ -72,7 +72,7 @@ class EncodedRows(RowsInParts):
 
 
 def tables_of(piece: Piece, columns: Sequence[str], width: int) -> "Iterator[pa.Table]":
-    """The rows of a piece, so many at a time that ``width`` columns of numbers are small."""
+    """The rows of a piece in batches, each still small once it has become ``width`` columns of numbers."""
     import pyarrow as pa
 
     for batch in piece.batches(list(columns), width):

@@ -10,7 +10,7 @@ from mixbin import _validate as check
 from mixbin.data.dask_tables import check_dask_installed
 
 MOST = 4096
-"""More workers, or threads of one, are refused: no machine has so many cores."""
+"""More workers, or threads of one, are refused: no machine has that many cores."""
 
 
 @contextmanager

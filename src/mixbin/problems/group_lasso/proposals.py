@@ -18,8 +18,8 @@ HOT, WARM = 0.5, 0.2
 STEPS = 5
 """Steps of fitting the variances in each round."""
 SAMPLE, ALL_FROM = 120, 0.75
-"""Until this share of the rounds is over, a round judges by this many tasks, drawn anew: the noise of the temperature is larger
-than that of the draw. Then all tasks judge."""
+"""Until this share of the rounds is over, each round draws this many tasks and judges by them: the noise of the temperature is
+larger than that of the draw. Then all tasks judge."""
 PENALTY_SHARES = (0.01, 0.3)
 """Clusterings draw the strength of the l1 penalty from this range, uniformly in its logarithm."""
 RANDOM, CLUSTERING = 0.5, 0.2
