@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import mixbin as mb
 from mixbin.cli import app
 from mixbin.data.parquet import ParquetFolder
-from mixbin.data.parquet_pieces import PieceRows, read_column
+from mixbin.data.parquet_pieces import PieceRows, PieceTarget
 from tests.data.test_folder_encoding import messy
 from tests.data.test_folder_encoding import write as write_messy
 
@@ -285,7 +285,7 @@ def test_small_row_groups_are_joined_and_large_ones_read_in_parts(folder, monkey
     assert sum(it.nbytes for it in rows) == expected.nbytes
     mask = np.arange(20) % 3 == 1
     np.testing.assert_array_equal(np.vstack([np.asarray(part) for part in rows[0].where(mask).parts()]), expected[:20][mask])
-    column = np.concatenate([read_column(piece, "price", np.dtype(float)) for piece in pieces])
+    column = np.concatenate([PieceTarget(piece, "price", np.dtype(float)) for piece in pieces])
     np.testing.assert_array_equal(column, expected[:, 3])
 
 

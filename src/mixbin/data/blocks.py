@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mixbin._validate import Floats, is_finite
 from mixbin.data.one_blas_thread import on_one_blas_thread
-from mixbin.data.parts import BlockTable, Numbers, RowsInParts, columns_of, parts_of
+from mixbin.data.parts import BlockTable, BlockTarget, RowsInParts, columns_of, parts_of
 from mixbin.problem import Indices
 
 T = TypeVar("T")
@@ -122,7 +122,7 @@ def surveyed(parts: Sequence[Survey]) -> tuple[Floats, Floats]:
 
 
 @on_one_blas_thread
-def moments(X: BlockTable, y: Floats, weights: Weights, centre: Floats) -> Moments:
+def moments(X: BlockTable, y: BlockTarget, weights: Weights, centre: Floats) -> Moments:
     """Each few rows are centred on their own mean: subtracting an outer product of means would lose digits."""
     roots, found, done = np.sqrt(weights.values), None, 0
     for block in _centred(X, y, centre, weights.rows):
@@ -149,7 +149,7 @@ def merged(parts: Sequence[Moments]) -> Moments:
 
 
 @on_one_blas_thread
-def fold_sums(X: BlockTable, y: Numbers, folds: Folds, n_folds: int, centre: Floats) -> FoldSums:
+def fold_sums(X: BlockTable, y: BlockTarget, folds: Folds, n_folds: int, centre: Floats) -> FoldSums:
     """The sums of each fold over the rows of a block, in one pass."""
     columns, done = len(centre), 0
     counts = np.bincount(folds.of, minlength=n_folds).astype(np.float64)
@@ -183,7 +183,7 @@ def _added(a: Moments, b: Moments) -> Moments:
 
 
 @on_one_blas_thread
-def gradient(X: BlockTable, y: Floats, K: Floats, A: Floats, offset: Floats, mean: Floats) -> Floats:
+def gradient(X: BlockTable, y: BlockTarget, K: Floats, A: Floats, offset: Floats, mean: Floats) -> Floats:
     """(K zhat)' (A zhat - offset) for the rows of a block: two thin products."""
     e, out, done = len(K), np.empty(len(X)), 0
     thin = np.vstack([K, A])
@@ -196,19 +196,19 @@ def gradient(X: BlockTable, y: Floats, K: Floats, A: Floats, offset: Floats, mea
 
 
 @on_one_blas_thread
-def images(X: BlockTable, y: Floats, thin: Floats, mean: Floats) -> Floats:
+def images(X: BlockTable, y: BlockTarget, thin: Floats, mean: Floats) -> Floats:
     """``thin @ zhat`` for the rows of a block."""
     return np.hstack([thin @ block.T for block in _centred(X, y, mean)])
 
 
 @on_one_blas_thread
-def taken(X: BlockTable, y: Floats, rows: Indices, mean: Floats) -> Floats:
+def taken(X: BlockTable, y: BlockTarget, rows: Indices, mean: Floats) -> Floats:
     """Zhat of these rows of a block, given in ascending order."""
     return np.vstack([block.copy() for block in _centred(X, y, mean, rows)])
 
 
 @on_one_blas_thread
-def triangle(X: BlockTable, y: Floats, centre: Floats) -> Floats:
+def triangle(X: BlockTable, y: BlockTarget, centre: Floats) -> Floats:
     """The R factor of the rows (1, z): its first row holds the mean, the others are the R factor of the centred rows."""
     R = np.empty((0, len(centre) + 1))
     for block in _centred(X, y, centre):
@@ -228,17 +228,18 @@ def summary_of(R: Floats) -> tuple[Floats, Floats, int]:
     return R[0, 1:] / R[0, 0], R[1:, 1:] / np.sqrt(n), n
 
 
-def _centred(X: BlockTable, y: Numbers, shift: Floats, rows: NDArray[np.integer] | None = None) -> Iterator[Floats]:
+def _centred(X: BlockTable, y: BlockTarget, shift: Floats, rows: NDArray[np.integer] | None = None) -> Iterator[Floats]:
     """Z - shift of ``rows`` (ascending), or of all rows: a few at a time in one buffer, stored column by column.
 
     How many rows come at a time depends on the number of rows and columns, not on the parts that X comes in.
     """
-    y, d, columns = y if y.ndim == 2 else y[:, None], X.shape[1], len(shift)
+    d, columns = X.shape[1], len(shift)
     left = X.shape[0] if rows is None else len(rows)
     most = max(columns, BUFFER_ENTRIES // columns)
     buffer, done = np.empty(min(left, most) * columns), 0
     block = _cut(buffer, min(left, most), columns)
     for x, targets, place in parts_of(X, y):
+        targets = targets if targets.ndim == 2 else targets[:, None]
         wanted = None if rows is None else rows[slice(*np.searchsorted(rows, [place.start, place.stop]))] - place.start
         n, start = len(targets) if wanted is None else len(wanted), 0
         by_columns = columns_of(x)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from mixbin.data.blocks import BRANCHES, Folds, Survey, Weights, gradient, surve
 from mixbin.data.dask_tables import Names
 from mixbin.data.dask_tasks import Source, Wanted, applied, merged, sources_of
 from mixbin.data.near_rows import KeptRecipe, NearRows, gradient_and_rows, without_rows
-from mixbin.data.parts import RowsInParts
+from mixbin.data.parts import RowsInParts, TargetInParts
 from mixbin.data.rows import Statistics
 from mixbin.errors import ClusterLost, InvalidInput, WorkersLost
 
@@ -93,7 +94,8 @@ class DaskBlocks:
         self.kept = before or size <= KEPT_SHARE * self._memory()
         if before or not self.kept:
             return table, targets
-        table, targets = dask.persist(table.map_blocks(_loaded, dtype=table.dtype), targets, scheduler=self._get)
+        loaded = (it.map_blocks(_loaded, dtype=it.dtype) for it in (table, targets))
+        table, targets = dask.persist(*loaded, scheduler=self._get)
         return table, targets
 
     def _memory(self) -> float:
@@ -210,32 +212,43 @@ class DaskBlocks:
         _return_freed_memory()
 
     def _compute(self, function: Function, merge: Merge | None, wanted: Sequence[Wanted]) -> Iterator[Any]:
-        """Tasks of a few blocks each, submitted one by one: workers compute while the client still sends what others need."""
+        """Tasks of a few blocks each. Where weights are sent, workers compute while the client sends what others need."""
         import dask
         from dask.delayed import Delayed
 
-        apply, node = (dask.delayed(it, pure=False, traverse=False) for it in (applied, merged))
+        apply, node, rest = (dask.delayed(it, pure=False, traverse=False) for it in (applied, merged, without_rows))
         size = self._task_size(len(wanted))
         shared = {
             it.key: it for source, _ in wanted if source.recipe is not None for it in source.inputs if isinstance(it, Delayed)
         }
         if self.client is not None and shared:  # kept through the pass, since not all tasks are known when it begins
             shared = dict(zip(shared, self.client.compute(list(shared.values())), strict=True))
-        tasks, left = [], list[Any]()
-        for i in range(0, len(wanted), size):
-            sources, arguments = zip(*wanted[i : i + size], strict=True)
-            weights = None
-            if isinstance(next(iter(arguments[0]), None), (Weights, Folds)):
-                weights, arguments = [it[0] for it in arguments], tuple(it[1:] for it in arguments)
-                if self.client is not None:  # straight to a worker: the scheduler would have to unpack what is in a graph
-                    (weights,) = self.client.scatter([weights], hash=False)
-            recipes = [source.recipe for source in sources]
-            inputs = [shared.get(it.key, it) for source in sources for it in source.inputs]
-            task = apply(function, merge if size == BRANCHES else None, recipes, list(arguments), weights, *inputs)
-            tasks.append(task if self.client is None else self.client.compute(task))
-            if function is gradient_and_rows and self.client is not None:  # the rows stay with the worker
-                left.append(tasks[-1])
-                tasks[-1] = self.client.compute(dask.delayed(without_rows, pure=False)(left[-1]))
+        parts = [wanted[i : i + size] for i in range(0, len(wanted), size)]
+        weighted = isinstance(next(iter(wanted[0][1]), None), (Weights, Folds))
+        # Each sending and each submission has its price. Weights are sent for as many tasks at once as can begin: a long sending
+        # would hold up the scheduler, which shares a thread with it.
+        at_once = max(1, self._threads) if weighted and self.client is not None else len(parts)
+        # Results are fetched in the order of the tasks, and Dask begins those with the lowest names first: so most results are
+        # fetched while workers still compute others.
+        name, tasks, left = f"mixbin-{uuid4().hex}", list[Any](), list[Any]()
+        for begin in range(0, len(parts), at_once):
+            some, new = parts[begin : begin + at_once], list[Any]()
+            weights: Sequence[Any] = [[args[0] for _, args in part] if weighted else None for part in some]
+            if weighted and self.client is not None:  # straight to workers: the scheduler would have to unpack what is in a graph
+                weights = self.client.scatter(weights, hash=False)
+            for part, own in zip(some, weights, strict=True):
+                sources, arguments = zip(*part, strict=True)
+                recipes = [source.recipe for source in sources]
+                inputs = [shared.get(it.key, it) for source in sources for it in source.inputs]
+                others = [it[1:] if weighted else it for it in arguments]
+                key, in_task = f"{name}-{len(tasks) + len(new):07d}", merge if size == BRANCHES else None
+                new.append(apply(function, in_task, recipes, others, own, *inputs, dask_key_name=key))
+            if self.client is not None and function is gradient_and_rows:  # the rows stay with the worker
+                both = self.client.compute([*new, *(rest(it, dask_key_name=f"{it.key}-rest") for it in new)])
+                left, new = both[: len(new)], both[len(new) :]
+            elif self.client is not None:
+                new = self.client.compute(new)
+            tasks += new
         if merge is not None:
             if size < BRANCHES:
                 tasks = [node(merge, tasks[i : i + BRANCHES // size]) for i in range(0, len(tasks), BRANCHES // size)]
@@ -260,6 +273,8 @@ class DaskBlocks:
 
 def _loaded(block: Any) -> Any:
     """A block in memory."""
+    if isinstance(block, TargetInParts):
+        return np.asarray(block)
     return block.loaded() if isinstance(block, RowsInParts) else block
 
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from mixbin import _validate as check
 from mixbin.data.kinds import is_dask
-from mixbin.data.parts import RowsInParts
+from mixbin.data.parts import RowsInParts, TargetInParts
 from mixbin.errors import InvalidInput
 
 Names = tuple[str, str]
@@ -49,7 +49,7 @@ def _as_array(name: str, value: Any, kind: str, dimensions: tuple[int, ...], rem
     from dask.utils import is_dataframe_like, is_series_like
 
     if isinstance(value, da.Array):
-        # A Parquet folder's X has another form, in which workers never hold a block as one array.
+        # X and y of a Parquet folder have another form, in which workers never hold a block as one array.
         table = getattr(value, "in_parts", value)
         if np.isnan(table.shape).any():
             raise InvalidInput(
@@ -118,6 +118,8 @@ def rows_where(table: Any, mask: NDArray[np.bool_]) -> Any:
 def _kept(block: Any, bits: NDArray[np.uint8]) -> Any:
     """The kept rows of a block, in the layout that it has."""
     mask = np.unpackbits(bits, count=len(block)).view(np.bool_)
+    if isinstance(block, TargetInParts):
+        block = np.asarray(block)
     if isinstance(block, RowsInParts):
         return block.where(mask)
     return np.compress(mask, block.T, axis=-1).T if block.flags.f_contiguous else block[mask]

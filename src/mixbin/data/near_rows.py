@@ -114,7 +114,7 @@ def gradient_and_rows(
 ) -> tuple[Floats, LocalRows, Floats, Floats]:
     """The gradient of a block; ``rows`` and at most ``most`` others of a gradient up to ``low``, with their X and y."""
     if isinstance(X, RowsInParts):
-        X = X.loaded()  # read once for both
+        X, y = X.loaded(), np.asarray(y)  # read once for both
     out = gradient(X, y, K, A, offset, mean)
     near = np.flatnonzero(out <= low)
     if near.size > most:

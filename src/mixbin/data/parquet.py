@@ -20,7 +20,7 @@ from mixbin._validate import Floats, listed
 from mixbin.data import tables
 from mixbin.data.dask_tables import check_dask_installed
 from mixbin.data.encoded_pieces import EncodedRows, Recipe, read_target
-from mixbin.data.parquet_pieces import Piece, PieceRows, is_saved_part, pieces_of, read_column, reading, write_rows
+from mixbin.data.parquet_pieces import Piece, PieceRows, PieceTarget, is_saved_part, pieces_of, reading, write_rows
 from mixbin.data.parts import RowsInParts
 from mixbin.data.unpacking import check_regular, check_utf8, counting_order
 from mixbin.errors import InvalidInput, WorkersLost
@@ -229,33 +229,21 @@ class ParquetFolder:
     def target_of(self, piece: Piece) -> NDArray[Any]:
         """The target of a piece."""
         if self.recipe is None:
-            return read_column(piece, self.target, self._dtype)
+            return np.asarray(PieceTarget(piece, self.target, self._dtype))
         return read_target(piece, self.target, self.recipe.typed)
 
     @cached_property
     def X(self) -> Any:  # noqa: N802
         """The features; mixbin itself uses ``X.in_parts``, in which workers never hold a block as one array."""
-        import dask.array as da
-
-        class FolderArray(da.Array):  # type: ignore[misc]
-            """What is computed from such an array is a Dask array as any other."""
-
-            __slots__ = ("in_parts",)
-
         if self.recipe is None:
-            in_parts = self._dask_array("X", PieceRows, (self.features, self._dtype), self.width)
-        else:
-            in_parts = self._dask_array("X", EncodedRows, (self.recipe,), self.width)
-        plain = in_parts.map_blocks(np.asarray, dtype=in_parts.dtype, meta=np.empty((0, 0), in_parts.dtype))
-        X = FolderArray(plain.dask, plain.name, plain.chunks, meta=plain._meta)
-        X.in_parts = in_parts
-        return X
+            return _with_parts(self._dask_array("X", PieceRows, (self.features, self._dtype), self.width))
+        return _with_parts(self._dask_array("X", EncodedRows, (self.recipe,), self.width))
 
     @cached_property
     def y(self) -> Any:
-        """The target, in the blocks of X."""
+        """The target, in the blocks of X; if it is a column of numbers, ``y.in_parts`` is read together with X."""
         if self.recipe is None:
-            return self._dask_array("y", read_column, (self.target, self._dtype))
+            return _with_parts(self._dask_array("y", PieceTarget, (self.target, self._dtype)))
         return self._dask_array("y", read_target, (self.target, self.recipe.typed))
 
     @property
@@ -352,6 +340,22 @@ class ParquetFolder:
         """The same for some tasks at a time, so that what they give is never here all at once."""
         for first in range(0, len(tasks), AT_A_TIME):
             yield self.computed(function, tasks[first : first + AT_A_TIME])
+
+
+def _with_parts(in_parts: Any) -> Any:
+    """A Dask array of plain blocks, with the one in parts as an attribute."""
+    import dask.array as da
+
+    class FolderArray(da.Array):  # type: ignore[misc]
+        """What is computed from such an array is a Dask array as any other."""
+
+        __slots__ = ("in_parts",)
+
+    empty = np.empty((0,) * in_parts.ndim, in_parts.dtype)
+    plain = in_parts.map_blocks(np.asarray, dtype=in_parts.dtype, meta=empty)
+    array = FolderArray(plain.dask, plain.name, plain.chunks, meta=plain._meta)
+    array.in_parts = in_parts
+    return array
 
 
 def _is_column(name: object) -> bool:

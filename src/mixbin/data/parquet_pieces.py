@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mixbin._files import replacing
 from mixbin._validate import Floats
-from mixbin.data.parts import Columns, RowsInParts
+from mixbin.data.parts import Columns, RowsInParts, TargetInParts
 from mixbin.data.unpacking import first_line
 from mixbin.errors import InvalidInput
 from mixbin.problem import Indices
@@ -91,9 +91,23 @@ def _numbers(values: "pa.Array") -> NDArray[Any]:
     return np.asarray(floats.to_numpy(zero_copy_only=False))
 
 
-def read_column(piece: Piece, name: str, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """One column of a piece."""
-    return np.asarray(PieceRows(piece, [name], dtype))[:, 0]
+class PieceTarget(TargetInParts):
+    """One column of a piece. It is read together with the other columns of the piece, because opening a file has its price."""
+
+    def __init__(self, piece: Piece, column: str, dtype: np.dtype[Any]) -> None:
+        self.piece, self.column, self.dtype = piece, column, dtype
+        self.shape = (piece.rows,)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.asarray(PieceRows(self.piece, [self.column], self.dtype), dtype)[:, 0]
+
+    def beside(self, X: Any) -> Iterator[tuple[Any, NDArray[Any]]]:
+        """The parts of X, each with its part of this column."""
+        if type(X) is not PieceRows or X.piece != self.piece:
+            yield from super().beside(X)
+            return
+        for part in PieceRows(self.piece, [*X.columns, self.column], X.dtype).parts():
+            yield Columns(part.columns[:-1]), part.columns[-1]
 
 
 def write_rows(piece: Piece, rows: Indices, weights: Floats | None, folder: str, target: str) -> int:

@@ -98,18 +98,45 @@ class MaskedRows(RowsInParts):
             begin += len(part)
 
 
+class TargetInParts(ABC):
+    """The target of rows that come in parts, which may be read together with them."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @abstractmethod
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Numbers:
+        """The target of all rows."""
+
+    def beside(self, X: "BlockTable") -> "Iterator[tuple[Numbers | Columns, Numbers]]":
+        """The parts of X, each with its part of the target."""
+        return _beside(X, np.asarray(self))
+
+
 BlockTable = Numbers | RowsInParts
 """What X of a block may be; also SciPy's sparse matrices, which have no types."""
+BlockTarget = Numbers | TargetInParts
+"""What y of a block may be."""
 
 
-def parts_of(X: BlockTable, y: Numbers) -> Iterator[tuple[Numbers | Columns, Numbers, slice]]:
+def parts_of(X: BlockTable, y: BlockTarget) -> Iterator[tuple[Numbers | Columns, Numbers, slice]]:
     """X and y of consecutive rows, and where these rows are in the block; parts without rows are left out."""
     begin = 0
-    for part in _parts(X):
+    for part, targets in y.beside(X) if isinstance(y, TargetInParts) else _beside(X, y):
         rows = slice(begin, begin + len(part))
         begin = rows.stop
         if len(part):
-            yield part, y[rows], rows
+            yield part, targets, rows
+
+
+def _beside(X: BlockTable, y: Numbers) -> Iterator[tuple[Numbers | Columns, Numbers]]:
+    begin = 0
+    for part in _parts(X):
+        yield part, y[begin : begin + len(part)]
+        begin += len(part)
 
 
 def _parts(X: Any) -> Iterator[Numbers | Columns]:

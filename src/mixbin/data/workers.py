@@ -12,6 +12,9 @@ from mixbin.data.dask_tables import check_dask_installed
 MOST = 4096
 """More workers, or threads of one, are refused: no machine has that many cores."""
 
+KEPT_FREE = {"MMAP_THRESHOLD": 2**23, "TRIM_THRESHOLD": 2**25}
+"""For glibc: arrays of fewer bytes are taken from the heap, and so much free memory at its end is kept."""
+
 
 @contextmanager
 def local_workers(workers: int | None = None, memory_limit: str | None = None, threads: int | None = None) -> Iterator[Any]:
@@ -64,8 +67,11 @@ def local_workers(workers: int | None = None, memory_limit: str | None = None, t
     # By default Dask samples a hundred times a second what each worker is doing and checks fifty times whether it still answers:
     # nobody looks at this here, and on few cores it costs time.
     quiet = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "1s"}
+    # Dask has the workers return freed memory at once, so that every block takes new pages: 3 % of a pass (1.55 s instead of
+    # 1.60 s for an evaluation of 4 million rows). Larger arrays than these still go back at once.
+    memory = {f"distributed.nanny.pre-spawn-environ.MALLOC_{name}_": size for name, size in KEPT_FREE.items()}
     with (
-        dask.config.set(quiet),
+        dask.config.set(quiet | memory),
         LocalCluster(
             n_workers=n,
             threads_per_worker=threads or max(1, cores // n),

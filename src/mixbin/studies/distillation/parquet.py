@@ -174,7 +174,7 @@ class ParquetRegression(RidgeStudy):
         for it in folders:
             mask = there.get(it)
             if mask is None or mask.all():
-                parts.append((it.X if len(folders) == 1 else it.X.in_parts, it.y))
+                parts.append((it.X, it.y) if len(folders) == 1 else (it.X.in_parts, getattr(it.y, "in_parts", it.y)))
             else:
                 parts.append((rows_where(it.X, mask), rows_where(it.y, mask)))
         if len(parts) == 1:
