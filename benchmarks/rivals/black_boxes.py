@@ -19,7 +19,6 @@ from benchmarks.rivals.compare import good, mean
 from scipy import sparse
 
 import mixbin as mb
-from mixbin.problems.quadratic import LARGEST_SEARCHED
 
 CAP = 5.0
 """The most seconds of processor time for a rival at equal evaluations."""
@@ -414,19 +413,9 @@ def reasons(records: Sequence[Record]) -> list[str]:
             )
             out.append(
                 f"{table}: with a sweep for each evaluation, dwave's annealing takes {spent:.2f} s, mixbin {ours:.2f} s, and "
-                f"mixbin's G is {100 * abs(mine - theirs) / abs(theirs):.3f} % {'above' if mine > theirs else 'below'} it. "
-                f"{searched(QUADRATICS[table])}"
+                f"mixbin's G is {100 * abs(mine - theirs) / abs(theirs):.3f} % {'above' if mine > theirs else 'below'} it."
             )
     return out
-
-
-def searched(n: int) -> str:
-    """How mixbin searches a quadratic of this size, beside annealing, which looks at a row of Q for each flip."""
-    if n > LARGEST_SEARCHED:
-        return (
-            f"Above {LARGEST_SEARCHED:,} variables `QuadraticProblem` has no search of its own, only gradients and single moves."
-        )
-    return f"For a flip, mixbin's tabu search looks at all variables, annealing at the {NEIGHBOURS} entries of a row of Q."
 
 
 FAMILY = Family(

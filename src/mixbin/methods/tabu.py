@@ -99,7 +99,7 @@ def tenures(theta_set: BinarySet, x: Bools) -> tuple[int, int]:
 
 def neighbourhood(theta_set: BinarySet, pairs: Floats) -> BestMove:
     """The function that finds the best single move of this set."""
-    half = 0.5 * np.diagonal(pairs).copy()
+    half = 0.5 * pairs.diagonal()
     if isinstance(theta_set, Hypercube):
         return _flips(half)
     if isinstance(theta_set, OneHot):

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from mixbin import _validate as check
 from mixbin._digest import digest
+from mixbin.methods.annealing import MOST_DESCENTS, Annealing, is_annealed
 from mixbin.methods.quadratic_search import MOST_STEPS, quadratic_search
 from mixbin.methods.tabu import NO_MOVE, Quadratic, neighbourhood
 from mixbin.problem import FALL, Evaluation, Floats, Improved, Indices, Warm
@@ -21,7 +22,11 @@ from mixbin.problems.work import Work
 from mixbin.sets import BinarySet, Box, Hypercube, OneHot
 
 LARGEST_SEARCHED = 4_000
-"""Up to this many entries, Q is kept as a dense matrix and the problem has a search of its own."""
+"""Up to this many entries, the problem has tabu search for a dense Q; beyond that it has a search only if Q is annealed."""
+SWEEPS, LEAST_SWEEPS = 1_000, 20
+"""Annealing makes SWEEPS sweeps, or at least LEAST_SWEEPS if fewer can be paid for."""
+ANNEALINGS = 8
+"""The default of ``starts`` if Q is annealed: each start is then far longer."""
 SHIFT = 1e-10
 """Q counts as positive semidefinite if Q + s I has a Cholesky factor, where s is this share of the largest row sum of |Q|. The
 lower bound allows for s."""
@@ -49,6 +54,9 @@ class QuadraticProblem:
     For binary theta, theta_i^2 = theta_i: a linear term may also be written as twice its amount on the diagonal of Q. If Q is
     positive semidefinite, certificates of the answer contain a lower bound.
 
+    Over a ``Hypercube`` of at least 500 entries, simulated annealing improves theta if Q is sparse: if at most a tenth of its
+    entries are not zero, and at most 512 in a row beside the diagonal. Otherwise tabu search does, up to 4,000 entries.
+
     Examples
     --------
     >>> import numpy as np, mixbin as mb
@@ -71,10 +79,16 @@ class QuadraticProblem:
         _check_size("c", linear)
         self.c = np.array(linear, dtype=np.float64).ravel()
         self.Q = _symmetric(Q, size)
+        self._annealed = isinstance(theta_set, Hypercube) and is_annealed(self.Q)
+        if self._annealed:
+            self.Q = sparse.csr_array(self.Q)
         self.theta_set, self.lam_set = theta_set, Box.empty()
         self._entries = int(self.Q.nnz) if sparse.issparse(self.Q) else size * size
         self._convex: bool | None = None
-        if size > LARGEST_SEARCHED:
+        self._annealing: Annealing | None = None
+        if self._annealed:
+            self.preferred_settings = MappingProxyType({**self.preferred_settings, "starts": ANNEALINGS})
+        elif size > LARGEST_SEARCHED:
             # Methods that are None count as missing: single moves are then evaluated by ``evaluate_moves`` alone.
             self.__dict__.update(best_move=None, improve=None)
 
@@ -104,25 +118,46 @@ class QuadraticProblem:
         return off, on, at.value + change if change < np.inf else np.inf
 
     def improve(self, theta: Floats, lam: Floats, *, warm: Warm | None = None, max_cost: float = math.inf) -> Improved:
-        """Tabu search from theta: the best point that it finds, if that is better than theta."""
+        """Search from theta, by annealing or tabu search: the best point that is found, if that is better than theta."""
         at, start = self._at(theta), theta > 0.5
         work = Work(self._entries + theta.size, max_cost)
-        per_step = self._work_per_step(at.theta)
-        steps = int(min(MOST_STEPS, work.left // per_step))
-        if steps < 1:
-            return Improved(start)
         # The same theta gives the same search: its random numbers come from theta.
         seed = int.from_bytes(hashlib.blake2b(np.packbits(start).tobytes(), digest_size=8).digest(), "little")
-        walk = quadratic_search(self.theta_set, at, np.random.default_rng(seed), steps)
-        work.note(walk.steps * per_step)
-        found = self._at(walk.theta.astype(np.float64))
-        if not found.value < at.value - FALL * abs(at.value) or self.theta_set.violation(self._shaped(walk.theta)) > 0:
-            found = at
+        rng = np.random.default_rng(seed)
+        found = self._better(at, self._anneal(at, rng, work) if self._annealed else self._tabu(at, rng, work))
+        if not work.done:
+            return Improved(start)
         change = self._best_change(found)[2]
         if change < -FALL * abs(found.value):
             return Improved(self._shaped(found.theta), cost=work.cost)
         total = self.theta_set.n_moves(self._shaped(found.theta))
         return Improved(self._shaped(found.theta), total, change if total else np.nan, work.cost)
+
+    def _anneal(self, at: Quadratic, rng: np.random.Generator, work: Work) -> NDArray[np.bool_]:
+        if self._annealing is None:
+            self._annealing = Annealing(self.Q)
+        per_sweep = self._annealing.work
+        sweeps = int(min(SWEEPS, work.left // per_sweep - MOST_DESCENTS))
+        if sweeps < LEAST_SWEEPS:
+            return at.theta
+        theta, done = self._annealing.run(at.theta, at.grad, rng, sweeps)
+        work.note(done * per_sweep)
+        return theta
+
+    def _tabu(self, at: Quadratic, rng: np.random.Generator, work: Work) -> NDArray[np.bool_]:
+        per_step = self._work_per_step(at.theta)
+        steps = int(min(MOST_STEPS, work.left // per_step))
+        if steps < 1:
+            return at.theta
+        walk = quadratic_search(self.theta_set, at, rng, steps)
+        work.note(walk.steps * per_step)
+        return walk.theta
+
+    def _better(self, at: Quadratic, theta: NDArray[np.bool_]) -> Quadratic:
+        """The function at theta, if theta is in the set and better; else as it is known."""
+        found = self._at(theta.astype(np.float64))
+        better = found.value < at.value - FALL * abs(at.value) and not self.theta_set.violation(self._shaped(theta)) > 0
+        return found if better else at
 
     def lower_bound(self, theta: Floats, lam: Floats) -> float:
         """The least value of the tangent at theta, if Q is positive semidefinite, so that the function is nowhere below it."""
@@ -166,7 +201,8 @@ class QuadraticProblem:
 
     def _is_convex(self, shift: float) -> bool:
         if self._convex is None:
-            self._convex = self.theta_set.size <= LARGEST_SEARCHED and _has_factor(self.Q, shift)
+            dense = self.Q.toarray() if sparse.issparse(self.Q) and self.theta_set.size <= LARGEST_SEARCHED else self.Q
+            self._convex = self.theta_set.size <= LARGEST_SEARCHED and _has_factor(dense, shift)
         return self._convex
 
 
@@ -182,7 +218,7 @@ def _has_factor(Q: Floats, shift: float) -> bool:
 
 
 def _symmetric(Q: Any, size: int) -> Any:
-    """(Q + Q')/2: a dense array up to LARGEST_SEARCHED entries, and beyond that sparse if Q is."""
+    """(Q + Q')/2: a dense array up to LARGEST_SEARCHED entries, beyond that sparse if Q is."""
     # Before anything is done with it: SciPy follows wrong indices out of the memory of the matrix.
     check.plain_table("Q", Q)
     if sparse.issparse(Q):
