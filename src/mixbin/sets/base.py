@@ -71,7 +71,7 @@ class BinarySet(ABC):
 
     @abstractmethod
     def epsilon_star(self, theta: ArrayLike, grad: ArrayLike) -> float:
-        """The eps* below which a binary ``theta`` is a strict local minimiser of ``<grad, .> + phi/eps``, and above which it is not.
+        """The eps* below which a binary ``theta`` is a strict local minimiser of ``<grad, .> + phi/eps``, and above which not.
 
         May be infinite; see docs/maths.md, "Certificates of a binary point".
         """
