@@ -151,9 +151,11 @@ class Result:
     theta : array of theta_set.shape
         The answer: bool if it is binary, float64 for ``rounding=None``.
     lam : float64 array of lam_set.shape
+        The continuous settings that belong to theta.
     value : float
         G(theta, lam), from a last evaluation without warm state.
     status : Status
+        How the run ended, and what kind of answer it gives.
     message : str
         What happened, in a sentence.
     n_evaluations : int
@@ -167,6 +169,7 @@ class Result:
     seed : int
         The seed that reproduces the run, also if the caller gave none.
     trace : Trace
+        The path of the run.
     settings : dict
         The settings that the method used, as plain numbers and texts (solver and penalty by their repr); ``preferred`` lists
         those that came from the problem's ``preferred_settings``. Empty for results of earlier versions.

@@ -87,8 +87,14 @@ def make_group_lasso(
         the remainder to the first group; the sizes are drawn again while a group has fewer than 2 features.
     a : float, default 0.3
         The smallest absolute value of a coefficient that is not 0, in [0, 1].
-    n_tasks, n_samples, n_features, n_groups : int
-        The numbers of tasks, of rows per task in each of the three parts, of features, and of groups.
+    n_tasks : int, default 500
+        The number of tasks.
+    n_samples : int, default 20
+        The number of rows per task in each of the three parts.
+    n_features : int, default 100
+        The number of features.
+    n_groups : int, default 10
+        The number of groups.
     noise : float, default 0.2
         The standard deviation of the noise, relative to that of the task's signal Xw.
     seed : int, Generator or None, default 0

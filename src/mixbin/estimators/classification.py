@@ -200,6 +200,7 @@ class DistillationClassifier(KeepsRows, ClassifierMixin, BaseEstimator):  # type
         Returns
         -------
         self : DistillationClassifier
+            The fitted estimator.
         """
         check_settings(self, all_may_judge=True)
         rng = generator(self.random_state)
@@ -246,6 +247,7 @@ class DistillationClassifier(KeepsRows, ClassifierMixin, BaseEstimator):  # type
         Returns
         -------
         array of shape (n_samples, n_classes), or (n_samples,) for two classes
+            One column per class, in the order of ``classes_``; for two classes, positive means the second.
         """
         check_is_fitted(self)
         table = validated(self, X, reset=False, dtype=np.float64)
@@ -263,6 +265,7 @@ class DistillationClassifier(KeepsRows, ClassifierMixin, BaseEstimator):  # type
         Returns
         -------
         array of shape (n_samples, n_classes)
+            One column per class, in the order of ``classes_``.
         """
         scores = self.decision_function(X)
         return np.asarray(softmax(np.column_stack([np.zeros(len(scores)), scores]) if scores.ndim == 1 else scores, axis=1))
@@ -278,6 +281,7 @@ class DistillationClassifier(KeepsRows, ClassifierMixin, BaseEstimator):  # type
         Returns
         -------
         array of shape (n_samples,)
+            Their classes.
         """
         scores = self.decision_function(X)
         return np.asarray(self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)])

@@ -229,6 +229,7 @@ class DistillationRegressor(KeepsRows, MultiOutputMixin, RegressorMixin, BaseEst
         Returns
         -------
         self : DistillationRegressor
+            The fitted estimator.
         """
         rng = generator(self.random_state)
         candidates, n_rows, problem = self._built(X, y, X_val, y_val, rng)

@@ -183,6 +183,7 @@ class FeatureSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         self : FeatureSelector
+            The fitted estimator.
         """
         self._check_settings()
         rng = generator(self.random_state)
@@ -295,6 +296,7 @@ class FeatureSelector(SelectorMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         array of shape (n_samples,) or (n_samples, n_targets)
+            The predictions.
         """
         u = self._linear(X)
         return self.classes_[(u > 0).astype(np.intp)] if _is_logistic(self) else u

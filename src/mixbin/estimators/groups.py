@@ -181,6 +181,7 @@ class GroupStructureRegressor(RegressorMixin, BaseEstimator):  # type: ignore[mi
         Returns
         -------
         self : GroupStructureRegressor
+            The fitted estimator.
         """
         check_settings(self, " of each task")
         check.flag("fit_intercept", self.fit_intercept)

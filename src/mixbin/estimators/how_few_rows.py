@@ -54,6 +54,7 @@ def budget_curve(
     Returns
     -------
     BudgetCurve
+        What each budget costs, beside random rows.
 
     Examples
     --------

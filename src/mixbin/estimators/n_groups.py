@@ -83,6 +83,7 @@ def suggest_n_groups(
     Returns
     -------
     GroupCurve
+        The numbers that were tried, and the one suggested.
 
     Examples
     --------

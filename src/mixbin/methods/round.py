@@ -48,9 +48,27 @@ def relax_and_round(
         says how far outside. None does not round.
     inner_steps : int, optional
         The largest number of solver steps. By default 1,000, or no limit if ``max_evaluations`` is given.
-    theta0, lam0, solver, max_evaluations, time_limit, reoptimize_lam, starts, seed, callbacks, checkpoint, checkpoint_every
-        As in ``relax_and_penalize``. For a fair comparison, set ``max_evaluations`` to the number that ``relax_and_penalize``
-        used. The best start is the one with the lowest binary value for "top-k", and with the lowest relaxed value otherwise.
+    max_evaluations : int, optional
+        As in ``relax_and_penalize``. For a fair comparison, set it to the number that ``relax_and_penalize`` used.
+    starts : int or "auto"
+        As in ``relax_and_penalize``. The best start is the one with the lowest binary value for "top-k", and with the lowest
+        relaxed value otherwise.
+    theta0, lam0 : array, optional
+        As in ``relax_and_penalize``.
+    solver : Solver or str, optional
+        As in ``relax_and_penalize``.
+    time_limit : float, optional
+        As in ``relax_and_penalize``.
+    reoptimize_lam : bool
+        As in ``relax_and_penalize``.
+    seed : int or Generator, optional
+        As in ``relax_and_penalize``.
+    callbacks : sequence of functions
+        As in ``relax_and_penalize``.
+    checkpoint : path, optional
+        As in ``relax_and_penalize``.
+    checkpoint_every : float
+        As in ``relax_and_penalize``.
 
     Examples
     --------

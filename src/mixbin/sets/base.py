@@ -46,7 +46,7 @@ class BinarySet(ABC):
 
     @abstractmethod
     def linear_oracle(self, g: ArrayLike) -> Floats:
-        """A point of the set that minimises <g, .>; ties go to the lowest index."""
+        """A point of the set that minimises ``<g, .>``; ties go to the lowest index."""
 
     @abstractmethod
     def contains(self, x: ArrayLike) -> bool:
@@ -71,7 +71,7 @@ class BinarySet(ABC):
 
     @abstractmethod
     def epsilon_star(self, theta: ArrayLike, grad: ArrayLike) -> float:
-        """The eps* below which a binary ``theta`` is a strict local minimiser of <grad, .> + phi/eps, and above which it is not.
+        """The eps* below which a binary ``theta`` is a strict local minimiser of ``<grad, .> + phi/eps``, and above which not.
 
         May be infinite; see docs/maths.md, "Certificates of a binary point".
         """

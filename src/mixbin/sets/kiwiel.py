@@ -47,8 +47,10 @@ def project_knapsack(
     weights : float or array, optional
         The weights b of the sum; 1 by default. An entry with a negative weight is solved with its sign flipped, an entry with
         weight zero is only clipped.
-    lower, upper : float or array
-        The bounds, finite.
+    lower : float or array, default 0
+        The lower bounds, finite.
+    upper : float or array, default 1
+        The upper bounds, finite.
     capacity : float
         The right-hand side r.
     equality : bool
@@ -56,7 +58,8 @@ def project_knapsack(
 
     Returns
     -------
-    array of the shape of ``a``
+    array of the shape of a
+        The projection.
 
     Raises
     ------

@@ -179,6 +179,7 @@ class LabelCleaner(KeepsRows, ClassifierMixin, BaseEstimator):  # type: ignore[m
         Returns
         -------
         self : LabelCleaner
+            The fitted estimator.
         """
         checks.check_settings(self)
         passes = Passes(self.callbacks, self.time_limit)
@@ -250,6 +251,7 @@ class LabelCleaner(KeepsRows, ClassifierMixin, BaseEstimator):  # type: ignore[m
         Returns
         -------
         array of shape (n_samples, n_classes)
+            One column per class, in the order of ``classes_``.
         """
         check_is_fitted(self, "support_")
         if self.model_ is None:
@@ -272,6 +274,7 @@ class LabelCleaner(KeepsRows, ClassifierMixin, BaseEstimator):  # type: ignore[m
         Returns
         -------
         array of shape (n_samples,)
+            Their classes.
         """
         check_is_fitted(self, "support_")
         return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])

@@ -272,7 +272,9 @@ class BestSubset:
         Returns
         -------
         coef : array of shape (p,), or (targets, p) when y has two dimensions
+            Its coefficients, 0 for features that are not kept.
         intercept : float, or array of shape (targets,)
+            Its constant, one for each target.
         """
         fit = self._fit(theta)
         coef = np.zeros((len(fit.coef), self.n_features))

@@ -350,7 +350,9 @@ class RidgeDistillation:
         Returns
         -------
         coef : array of shape (d,), or (e, d) when y has two dimensions
+            Its coefficients.
         intercept : float, or array of shape (e,)
+            Its constant, one for each target.
         """
         fit, d = self._trained(theta, lam), self.n_features
         coef = -fit.K[:, :d]

@@ -193,7 +193,9 @@ class SoftmaxDistillation:
         Returns
         -------
         coef : array of shape (K, d)
+            Its coefficients, one row for each class.
         intercept : array of shape (K,)
+            Its constants.
         """
         B = self._model(theta, lam)
         coef = B[:, :-1]
@@ -214,6 +216,7 @@ class SoftmaxDistillation:
         Returns
         -------
         float
+            The loss: less is better.
         """
         table = self._same_columns("X_new", X_new)
         codes = _codes("y_new", y_new, "X_new", len(table), self.classes)
