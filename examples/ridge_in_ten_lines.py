@@ -31,5 +31,5 @@ def problems(rows=None, budget=0.1):
 if __name__ == "__main__":
     written, known = problems()
     for name, problem in (("mb.bilevel", written), ("RidgeDistillation", known)):
-        result = mb.relax_and_penalize(problem, starts=1, polish=100, seed=0)
+        result = mb.relax_and_penalize(problem, seed=0)
         print(f"{name:18} {result.n_selected} rows, validation loss {result.value:.6f}, alpha {float(result.lam):.3g}")

@@ -360,6 +360,7 @@ def cells(quick: bool) -> list[Cell]:
         for method in METHODS
         if suits(table, method)
         and not (quick and "4,000" in table and not method.startswith(("mixbin", "simulated annealing of")))
+        and not (quick and seed and method.startswith(("optuna", "nevergrad")) and "10,000" in table)
     ]
 
 

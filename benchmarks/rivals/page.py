@@ -35,7 +35,9 @@ def normalised(family: Family, records: Iterable[Record]) -> list[Record]:
 
 
 def number(value: float) -> str:
-    return f"{value:.4f}" if 0.01 <= abs(value) < 10 else f"{value:,.4g}"
+    if abs(value) >= 1_000:
+        return f"{value:,.0f}"
+    return f"{value:.4f}" if 0.01 <= abs(value) < 10 else f"{value + 0.0:.4g}"
 
 
 def seconds(value: float) -> str:
@@ -115,14 +117,12 @@ def ties(family: Family, quantity: Quantity, found: Sequence[Finding]) -> list[s
     return [f"- **{family.title}: {quantity.title}.** Within one standard error:", *lines] if lines else []
 
 
-def ahead(family: Family, quantity: Quantity, found: Sequence[Finding]) -> str:
-    """How often mixbin is alone in front."""
+def ahead(family: Family, quantity: Quantity, found: Sequence[Finding]) -> list[str]:
+    """How often mixbin is alone in front; nothing if it never is."""
     tables = by_table(found)
     alone = [name for name, its in tables.items() if all(it.verdict == "loses" for it in its)]
-    return (
-        f"- **{family.title}: {quantity.title}.** mixbin is better than every rival in {len(alone)} of {len(tables)} tables"
-        + (f" ({'; '.join(alone)})." if alone else ".")
-    )
+    often = f"mixbin is better than every rival in {len(alone)} of {len(tables)} tables ({'; '.join(alone)})."
+    return [f"- **{family.title}: {quantity.title}.** {often}"] if alone else []
 
 
 def in_short(found: Mapping[str, Sequence[Finding]]) -> list[str]:
@@ -139,7 +139,7 @@ def in_short(found: Mapping[str, Sequence[Finding]]) -> list[str]:
             who = ", ".join(dict.fromkeys(it.rival for it in sorted(best, key=lambda it: it.ahead)[:MOST_NAMED]))
             counts = f"{won} | {len(tables) - won - alone} | {alone} | {who or '–'} |"
             lines.append((-won / len(tables), f"| {FAMILIES[name].title}: {quantity.title} | {counts}"))
-    head = ["| what is compared | rival better | level | mixbin ahead | by whom, at most three |", "|---|---|---|---|---|"]
+    head = ["| what is compared | rival better | level | mixbin ahead | by whom, at most three |", "|---|---:|---:|---:|---|"]
     return [*head, *(line for _, line in sorted(lines, key=lambda pair: pair[0]))]
 
 
@@ -151,9 +151,9 @@ def table(family: Family, records: Sequence[Record], found: Sequence[Finding]) -
     lines = []
     for (name, budget), methods in compare.good(records).items():
         shown = [q for q in family.quantities if any(q.key in it["measures"] for of in methods.values() for it in of.values())]
-        lines += ["", f"**{name}{', ' + budget if budget else ''}**", ""]
+        lines += ["", f"#### {name}{', ' + budget if budget else ''}", ""]
         lines.append("| method | " + " | ".join(q.title for q in shown) + " | seconds | memory (MB) | seeds |")
-        lines.append("|---|" + "---|" * (len(shown) + 3))
+        lines.append("|---|" + "---:|" * (len(shown) + 3))
         sign = 1 if family.quantities[0].less else -1
         order = sorted(
             methods.items(), key=lambda it: sign * _mean(it[1].values(), family.quantities[0].key, sign * float("inf"))
@@ -218,7 +218,7 @@ def _text(files, records, found, figures: Path, page: Path) -> list[str]:
             if some:
                 parts["wins"] += wins(family, quantity, its)
                 parts["ties"] += ties(family, quantity, some)
-                parts["ahead"].append(ahead(family, quantity, some))
+                parts["ahead"] += ahead(family, quantity, some)
         if any(it.verdict == "wins" for it in its):
             parts["wins"] += [f"- {family.title}, why: {why}" for why in family.reasons(records[name])]
     cells = sum(len(its) for its in records.values())
@@ -226,7 +226,8 @@ def _text(files, records, found, figures: Path, page: Path) -> list[str]:
     lines = [
         "# mixbin beside what you would pick instead",
         "",
-        "Made by `python -m benchmarks.rivals` from [its records](results/rivals); every sentence and figure follows from them. "
+        "Made by `python -m benchmarks.rivals` from its records in docs/results/rivals; every sentence and figure follows from "
+        "them. "
         f"{cells:,} cells, {total / 60:.0f} minutes of processor time for their answers. A difference counts "
         "if it exceeds its standard error, over the seeds that both methods have; with one seed there is none, and any "
         "difference counts. Seconds are processor time of one thread; memory is the peak above that of the data.",
@@ -245,7 +246,7 @@ def _text(files, records, found, figures: Path, page: Path) -> list[str]:
         "",
         "## Where mixbin is ahead",
         "",
-        *parts["ahead"],
+        *(parts["ahead"] or ["Nowhere in these tables."]),
     ]
     for name, its in records.items():
         family = FAMILIES[name]
