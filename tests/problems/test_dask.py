@@ -16,7 +16,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import mixbin as mb
-from mixbin.data import blocks, dask_blocks, parts
+from mixbin.data import block_copies, blocks, dask_blocks, parts
 from mixbin.testing import check_problem
 from tests.shared_data import shared_file
 
@@ -285,6 +285,7 @@ def test_few_rows_with_weight_stay_with_the_workers(cluster, monkeypatch):
     chunks = (1000, 1, 1999, 500, 500)
     local = mb.RidgeDistillation(X, y, X_val, y_val, budget=40, alpha=0.01, chunks=chunks)
     monkeypatch.setattr(dask_blocks, "KEPT_SHARE", 0.0)
+    monkeypatch.setattr(block_copies, "SHARE", 0.0)
     with dask.config.set(scheduler="dask.distributed"):
         problem = mb.RidgeDistillation(*arrays(X, y, chunks), X_val, y_val, budget=40, alpha=0.01)
 
@@ -451,6 +452,7 @@ def test_a_worker_that_is_killed_with_the_rows_it_keeps(monkeypatch):
     chunks = (1000, 1000, 1000, 500, 500)
     local = mb.RidgeDistillation(X, y, X_val, y_val, budget=40, alpha=0.01, chunks=chunks)
     monkeypatch.setattr(dask_blocks, "KEPT_SHARE", 0.0)
+    monkeypatch.setattr(block_copies, "SHARE", 0.0)
     v = np.zeros(4000)
     v[::100] = 1.0
     with workers(2) as client:

@@ -4,20 +4,22 @@ The client sends weights (8 bytes a row, fewer if few rows have weight) and rece
 """
 
 import logging
-import sys
 import time
+import weakref
 from collections.abc import Iterator, Sequence
-from functools import cache
+from contextlib import nullcontext
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
 
 from mixbin._validate import Floats
+from mixbin.data.block_copies import Copies, remove_copies
 from mixbin.data.block_rows import Arguments, Function, Merge
 from mixbin.data.blocks import BRANCHES, Folds, Survey, Weights, gradient, survey, tree
 from mixbin.data.dask_tables import Names
 from mixbin.data.dask_tasks import Source, Wanted, applied, merged, sources_of
+from mixbin.data.freed_memory import return_freed_memory
 from mixbin.data.near_rows import KeptRecipe, NearRows, gradient_and_rows, without_rows
 from mixbin.data.parts import RowsInParts, TargetInParts
 from mixbin.data.rows import Statistics
@@ -28,9 +30,9 @@ log = logging.getLogger("mixbin")
 KEPT_SHARE = 0.5
 """X and y are kept in the cluster's memory if they take at most this share of it: workers spill to disk from 0.6 on."""
 NEAR_SHARE = 0.2
-"""If X is read in every pass, few rows with weight are kept in memory if they take at most this share of it."""
-M_MMAP_THRESHOLD, LARGE_ARRAY = -3, 2**20
-"""glibc's name for the size from which memory is not taken from the heap, and that size."""
+"""If X is read from its own files, few rows with weight are kept in memory if they take at most this share of it."""
+SENT_AT_ONCE = 2**21
+"""Weights of up to this many bytes are sent for all tasks of a pass together."""
 TRIES = 5
 """A pass is begun this often when workers die under it."""
 LOSS_NOTICED = 1.0
@@ -50,7 +52,7 @@ class BadBlock(InvalidInput):
 class DaskBlocks:
     """The executor (see ``block_rows``) of two Dask arrays that ``dask_tables`` has checked.
 
-    With ``keep`` they are persisted on the cluster if they fit.
+    With ``keep`` they are persisted on the cluster if they fit, or else copied to the workers' disks if that is worth it.
     """
 
     def __init__(self, table: Any, targets: Any, names: Names, keep: bool = True) -> None:
@@ -68,35 +70,41 @@ class DaskBlocks:
         size = table.nbytes + targets.nbytes
         self.kept = False
         self._near: NearRows | None = None
+        self._copies: Copies | None = None
         if keep and size == size:  # NaN for dataframes, whose blocks have no known size before they are surveyed
-            table, targets = self._keep_if_it_fits(table, targets, size)
-        self._set(table, targets)
+            self._keep(table, targets, size)
+        else:
+            self._set(table, targets)
         surveys = self._surveyed()
         if keep and size != size:
-            self._set(*self._keep_if_it_fits(table, targets, sum(part.nbytes for part in surveys)))
+            self._keep(table, targets, sum(part.nbytes for part in surveys))
         # Partitions that a filter has left empty are left out from here on.
         self._blocks = [block for block, part in zip(self._blocks, surveys, strict=True) if part.rows]
         self.surveys = [part for part in surveys if part.rows]
         self._sizes = [part.nbytes for part in self.surveys]
         self._bytes_read = sum(self._sizes)
-        if not self.kept and self.client is not None:
+        # Of copies, a value maps what it needs: keeping its rows at hand gained nothing and cost the gradient half as much again.
+        if not self.kept and self.client is not None and self._copies is None:
             rows, columns = [part.rows for part in self.surveys], len(self.surveys[0].mean)
             self._near = NearRows(rows, self._sizes, columns, NEAR_SHARE * self._memory())
-        kept = "kept in memory" if self.kept else "read anew in every pass, since memory holds less than twice that"
+        how = "read anew in every pass" if self._copies is None else "copied to the workers' disks and read there in every pass"
+        kept = "kept in memory" if self.kept else f"{how}, since memory holds less than twice that"
         self._storage = f"{sum(self._sizes) / 1e6:,.0f} MB in {len(self._sizes)} blocks, {kept}"
         log.log(logging.WARNING if keep and not self.kept else logging.INFO, "%s and %s: %s", *names, self._storage)
 
-    def _keep_if_it_fits(self, table: Any, targets: Any, size: float) -> tuple[Any, Any]:
-        """Persist both if there is room for them; what the user has persisted stays where it is."""
+    def _keep(self, table: Any, targets: Any, size: float) -> None:
+        """Persist both if there is room for them, or else copy them to disk; what the user has persisted stays where it is."""
         import dask
 
         before = self.client is not None and _persisted(table) and _persisted(targets)
         self.kept = before or size <= KEPT_SHARE * self._memory()
-        if before or not self.kept:
-            return table, targets
-        loaded = (it.map_blocks(_loaded, dtype=it.dtype) for it in (table, targets))
-        table, targets = dask.persist(*loaded, scheduler=self._get)
-        return table, targets
+        if self.kept and not before:
+            loaded = (it.map_blocks(_loaded, dtype=it.dtype) for it in (table, targets))
+            table, targets = dask.persist(*loaded, scheduler=self._get)
+        self._set(table, targets)
+        if not self.kept and self.client is not None and (copies := Copies(self.client)).fit(size):
+            self._copies, self._blocks = copies, copies.of(self._blocks)
+            weakref.finalize(self, remove_copies, self.client, copies.folder).atexit = False
 
     def _memory(self) -> float:
         """The memory of all workers, or of this machine."""
@@ -206,10 +214,12 @@ class DaskBlocks:
                     raise
                 log.warning("a worker was lost; its blocks are computed again")
         self._passes += 1
+        if self._copies is not None:
+            self._copies.locate()
         if not self.kept:
             read = [args is not None for args in arguments] if read is None else read
             self._bytes_read += sum(size for size, was_read in zip(self._sizes, read, strict=True) if was_read)
-        _return_freed_memory()
+        return_freed_memory()
 
     def _compute(self, function: Function, merge: Merge | None, wanted: Sequence[Wanted]) -> Iterator[Any]:
         """Tasks of a few blocks each. Where weights are sent, workers compute while the client sends what others need."""
@@ -225,9 +235,10 @@ class DaskBlocks:
             shared = dict(zip(shared, self.client.compute(list(shared.values())), strict=True))
         parts = [wanted[i : i + size] for i in range(0, len(wanted), size)]
         weighted = isinstance(next(iter(wanted[0][1]), None), (Weights, Folds))
-        # Each sending and each submission has its price. Weights are sent for as many tasks at once as can begin: a long sending
-        # would hold up the scheduler, which shares a thread with it.
-        at_once = max(1, self._threads) if weighted and self.client is not None else len(parts)
+        # Each sending and each submission has its price. Many weights are sent for as many tasks at once as can begin: a long
+        # sending would hold up the scheduler, which shares a thread with it.
+        many = weighted and sum(it.nbytes for _, args in wanted for it in args[0] if it is not None) > SENT_AT_ONCE
+        at_once = max(1, self._threads) if many and self.client is not None else len(parts)
         # Results are fetched in the order of the tasks, and Dask begins those with the lowest names first: so most results are
         # fetched while workers still compute others.
         name, tasks, left = f"mixbin-{uuid4().hex}", list[Any](), list[Any]()
@@ -242,7 +253,8 @@ class DaskBlocks:
                 inputs = [shared.get(it.key, it) for source in sources for it in source.inputs]
                 others = [it[1:] if weighted else it for it in arguments]
                 key, in_task = f"{name}-{len(tasks) + len(new):07d}", merge if size == BRANCHES else None
-                new.append(apply(function, in_task, recipes, others, own, *inputs, dask_key_name=key))
+                with self._beside_copies(sources):
+                    new.append(apply(function, in_task, recipes, others, own, *inputs, dask_key_name=key))
             if self.client is not None and function is gradient_and_rows:  # the rows stay with the worker
                 both = self.client.compute([*new, *(rest(it, dask_key_name=f"{it.key}-rest") for it in new)])
                 left, new = both[: len(new)], both[len(new) :]
@@ -264,6 +276,13 @@ class DaskBlocks:
             else:
                 yield from results
 
+    def _beside_copies(self, sources: Sequence[Source]) -> Any:
+        """A context whose tasks go to the machine that has the copies of these blocks, or elsewhere if it is busy or gone."""
+        import dask
+
+        workers = None if self._copies is None else self._copies.workers_for(sources)
+        return nullcontext() if workers is None else dask.annotate(workers=workers, allow_other_workers=True)
+
     def _task_size(self, blocks: int) -> int:
         """Blocks in a task, a power of 2, since each task has its price; 1 if blocks are in memory, so that none is moved."""
         if self._threads == 0 or self.kept:
@@ -276,24 +295,6 @@ def _loaded(block: Any) -> Any:
     if isinstance(block, TargetInParts):
         return np.asarray(block)
     return block.loaded() if isinstance(block, RowsInParts) else block
-
-
-@cache
-def _heap() -> Any:
-    """The C library if it is glibc, told to keep large arrays out of its heap; else None."""
-    from ctypes import CDLL
-
-    library = CDLL(None) if sys.platform == "linux" else None
-    if library is None or not hasattr(library, "malloc_trim"):
-        return None
-    library.mallopt(M_MMAP_THRESHOLD, LARGE_ARRAY)
-    return library
-
-
-def _return_freed_memory() -> None:
-    """Return freed memory to the system: blocks and thetas that come and go would leave the heap full of holes."""
-    if (heap := _heap()) is not None:
-        heap.malloc_trim(0)
 
 
 def _persisted(collection: Any) -> bool:

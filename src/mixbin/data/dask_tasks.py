@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from mixbin.data.freed_memory import return_freed_memory_of_worker
+
 SHARED = {-1, -2}
 """Stands for the blocks that need a step, if there are several."""
 
@@ -86,6 +88,8 @@ def applied(
         first = () if weights is None else (weights[i],)
         X, y = (next(given), next(given)) if recipe is None else recipe.follow([next(given) for _ in recipe.inputs])
         results.append(function(X, y, *first, *arguments[i]))
+    del X, y
+    return_freed_memory_of_worker()
     return results if merge is None else merged(merge, [results])
 
 

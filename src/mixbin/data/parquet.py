@@ -20,6 +20,7 @@ from mixbin._validate import Floats, listed
 from mixbin.data import tables
 from mixbin.data.dask_tables import check_dask_installed
 from mixbin.data.encoded_pieces import EncodedRows, Recipe, read_target
+from mixbin.data.freed_memory import called
 from mixbin.data.parquet_pieces import Piece, PieceRows, PieceTarget, is_saved_part, pieces_of, reading, write_rows
 from mixbin.data.parts import RowsInParts
 from mixbin.data.unpacking import check_regular, check_utf8, counting_order
@@ -40,7 +41,8 @@ class ParquetFolder:
     """The Parquet files of a folder as one table: its features X and its target y as Dask arrays, of which nothing is read yet.
 
     X and y may be passed wherever mixbin takes Dask arrays. Workers then read the files block by block: once if the table fits in
-    half of their memory, else again in every pass. Needs Dask: ``pip install "mixbin[dask]"``.
+    half of their memory, else in every pass, from copies on their disks where these fit (docs/how-far-it-scales.md). Needs Dask:
+    ``pip install "mixbin[dask]"``.
 
     Parameters
     ----------
@@ -330,9 +332,9 @@ class ParquetFolder:
         import dask
         from distributed import KilledWorker
 
-        call = dask.delayed(function, pure=False, traverse=False)
+        call = dask.delayed(called, pure=False, traverse=False)
         try:
-            return list(dask.compute(*(call(*task) for task in tasks)))
+            return list(dask.compute(*(call(function, *task) for task in tasks)))
         except KilledWorker as error:
             raise WorkersLost(f"workers have died during {function.__name__}") from error
 

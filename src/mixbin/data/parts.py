@@ -31,7 +31,8 @@ class Columns:
         return Columns([column[rows] for column in self.columns])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Numbers:
-        return np.column_stack(self.columns).astype(dtype, copy=False)
+        found = np.column_stack(self.columns)
+        return found if dtype is None else found.astype(dtype, copy=False)  # None would mean float64
 
 
 class RowsInParts(ABC):

@@ -73,8 +73,8 @@ class RidgeDistillation:
     ----------
     X : array, sparse matrix, Dask array or Dask dataframe of shape (m, d)
         The candidate rows. Dense ones are copied once, in their precision (float32 or float64); sparse ones stay sparse. Rows of
-        a Dask collection, such as X of a ``ParquetFolder``, stay with the workers in blocks: in memory if they fit, else they are
-        read again in every pass.
+        a Dask collection, such as X of a ``ParquetFolder``, stay with the workers in blocks: in memory if they fit; else they
+        are read in every pass, from copies on the workers' disks where these fit (docs/how-far-it-scales.md).
     y : array of shape (m,) or (m, e)
         One target or several. If X is a Dask collection, y must be a Dask collection with the same blocks.
     X_val : array, sparse matrix, Dask array or Dask dataframe of shape (n, d), optional
