@@ -153,6 +153,15 @@ def test_a_rival_is_told_what_mixbin_took():
     assert sorted(records) == [0, 1, 2, 3]
 
 
+def test_an_answer_of_a_longer_limit_is_kept():
+    ok, met = {"state": "ok", "limit": 60.0}, {"state": "limit", "limit": 20.0}
+    assert runner.is_outdone(met, ok)
+    assert not runner.is_outdone(met, None)
+    assert not runner.is_outdone(ok, ok)
+    assert not runner.is_outdone(met | {"limit": 60.0}, ok)
+    assert not runner.is_outdone(met, met)
+
+
 def test_a_table_is_loaded_once_and_not_kept(tmp_path):
     loaded = []
     made = dataclasses.replace(family(["mixbin", "better"]), load=lambda table, seed: loaded.append(seed) or 10.0)

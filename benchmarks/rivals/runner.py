@@ -105,14 +105,21 @@ def run(family: Family, file: Path, quick: bool, command: str, only: Only = Only
 
     done, written = [], time.monotonic()
     for record in run_cells(family, cells, tables.of, ours_of, jobs):
-        records[key(record)] = rounded(record | {"run": len(runs) - 1})
-        done.append(records[key(record)])
         print(line(record), flush=True)
+        new = rounded(record | {"run": len(runs) - 1})
+        done.append(new)
+        if not is_outdone(new, records.get(key(record))):
+            records[key(record)] = new
         if time.monotonic() - written > WRITTEN_EVERY:
             write(file, runs, list(records.values()))
             written = time.monotonic()
     write(file, runs, list(records.values()))
     return done
+
+
+def is_outdone(new: Record, old: Record | None) -> bool:
+    """Whether a cell that met its limit has an answer from a run with a longer one, which is kept."""
+    return new["state"] == "limit" and old is not None and old["state"] == "ok" and old["limit"] > new["limit"]
 
 
 class Tables:

@@ -116,10 +116,11 @@ class BlockRows:
         begins = self.ends - np.diff(self.ends, prepend=0)
         parts = np.split(rows[order], np.searchsorted(rows[order], self.ends[:-1]))
         local = [part - begin for part, begin in zip(parts, begins, strict=True)]
-        out = np.empty((len(rows), len(shift)))
-        found = list(self.executor.map(blocks.taken, [(part, shift) if part.size else None for part in local]))
-        if found:
-            out[order] = np.concatenate(found)
+        out, done = np.empty((len(rows), len(shift))), 0
+        # As they come: all of them beside ``out`` would be twice the memory.
+        for part in self.executor.map(blocks.taken, [(part, shift) if part.size else None for part in local]):
+            out[order[done : done + len(part)]] = part
+            done += len(part)
         return out
 
     def moment_work(self, v: Floats) -> int:
