@@ -263,8 +263,8 @@ class DaskBlocks:
             tasks += new
         if merge is not None:
             if size < BRANCHES:
-                tasks = [node(merge, tasks[i : i + BRANCHES // size]) for i in range(0, len(tasks), BRANCHES // size)]
-            tasks = [tree(tasks, lambda parts: node(merge, parts))]
+                tasks = [node(merge, *tasks[i : i + BRANCHES // size]) for i in range(0, len(tasks), BRANCHES // size)]
+            tasks = [tree(tasks, lambda parts: node(merge, *parts))]
         if self.client is None:
             tasks = dask.compute(*tasks, scheduler=self._get)
         elif merge is not None:

@@ -90,10 +90,10 @@ def applied(
         results.append(function(X, y, *first, *arguments[i]))
     del X, y
     return_freed_memory_of_worker()
-    return results if merge is None else merged(merge, [results])
+    return results if merge is None else merged(merge, results)
 
 
-def merged(merge: Callable[[list[Any]], Any], lists: Sequence[list[Any]]) -> list[Any]:
-    """A node of the tree: one result from those of several tasks."""
+def merged(merge: Callable[[list[Any]], Any], *lists: list[Any]) -> list[Any]:
+    """A node of the tree: one result from those of several tasks. Each is an argument: Dask 2025.4 finds no futures in lists."""
     results = [it for part in lists for it in part]
     return [merge(results) if len(results) > 1 else results[0]]
