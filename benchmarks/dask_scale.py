@@ -24,6 +24,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 FEATURES, GROUP, VALIDATION = 50, 62_500, 50_000
 MEMORY = "600MB"
+OPTIONS = f"--target y --budget 1% --alpha 0.001 --workers 2 --memory-limit {MEMORY} --json".split()
 NO_LAM = np.empty(0)
 LEAST_SPEEDUP, MOST_RATIO, MOST_CLIENT, MOST_BEND = 1.4, 2.5, 500.0, 1.3
 MOST_LATE = 0.6
@@ -242,8 +243,7 @@ def run(folder: Path, evaluations: int) -> dict:
     """``mixbin distill`` to 1 % with two workers of 600 MB; the peak memory of the command's own process."""
     with tempfile.TemporaryDirectory() as out:
         files = ["--validation", str(folder / "validation.parquet"), "--out", f"{out}/run"]
-        options = ["--target", "y", "--budget", "1%", "--alpha", "0.001", "--workers", "2", "--memory-limit", MEMORY, "--json"]
-        command = [sys.executable, "-m", "mixbin", "distill", str(folder / "train"), *options, *files]
+        command = [sys.executable, "-m", "mixbin", "distill", str(folder / "train"), *OPTIONS, *files]
         began = time.perf_counter()
         process = subprocess.Popen([*command, "--max-evaluations", str(evaluations)], stdout=subprocess.PIPE, text=True)
         peak = 0.0
@@ -293,20 +293,7 @@ def copies(folder: Path, rows: int, evaluations: int) -> dict:
     found = {}
     for how in ("copied", "read anew") * 2:
         with tempfile.TemporaryDirectory() as out:
-            options = [
-                "--target",
-                "y",
-                "--budget",
-                "1%",
-                "--alpha",
-                "0.001",
-                "--workers",
-                "2",
-                "--memory-limit",
-                MEMORY,
-                "--json",
-            ]
-            command = [sys.executable, "-m", "mixbin", "distill", str(table), *options, "--out", f"{out}/run"]
+            command = [sys.executable, "-m", "mixbin", "distill", str(table), *OPTIONS, "--out", f"{out}/run"]
             environment = os.environ | (never if how == "read anew" else {})
             began = time.perf_counter()
             text = subprocess.run(

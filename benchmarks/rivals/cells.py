@@ -23,6 +23,9 @@ from typing import Any
 
 Record = dict[str, Any]
 
+FACTS = ("family", "table", "budget", "seed", "method")
+"""What tells cells and their records apart."""
+
 CLOCK_FACTOR = 20.0
 """How many times its limit of processor time a cell may take by the clock: the machine may be busy, a sleeping cell must end."""
 FORK = multiprocessing.get_context("fork")
@@ -44,14 +47,14 @@ class Cell:
     limit: float = 60.0
 
     @property
-    def key(self) -> tuple[str, str, str, int, str]:
+    def key(self) -> tuple[Any, ...]:
         """What tells cells apart."""
-        return self.family, self.table, self.budget, self.seed, self.method
+        return tuple(self.facts.values())
 
-
-def facts_of(cell: Cell) -> Record:
-    """What tells cells apart, by name."""
-    return {name: getattr(cell, name) for name in ("family", "table", "budget", "seed", "method")}
+    @property
+    def facts(self) -> Record:
+        """The same by name, as records have it."""
+        return {name: getattr(self, name) for name in FACTS}
 
 
 @dataclass(frozen=True)
@@ -195,7 +198,7 @@ class Running:
             self.process.kill()
         self.process.join()
         self.receiver.close()
-        facts = facts_of(self.cell)
+        facts = self.cell.facts
         self.record = (
             facts | {"limit": self.limit} | ({"state": state} | told if state == "ok" else {"state": state, "reason": told})
         )
@@ -226,7 +229,7 @@ def run_cells(
             data = data_of(cell)
             if isinstance(data, Missing):
                 ahead.discard(cell.key)
-                yield facts_of(cell) | {"limit": cell.limit, "state": "missing", "reason": str(data)}
+                yield cell.facts | {"limit": cell.limit, "state": "missing", "reason": str(data)}
             else:
                 running.append(Running(family, cell, data, ours_of(cell), **more))
         wait([it.receiver for it in running], max(0.0, min((it.deadline for it in running), default=0.0) - time.monotonic()))

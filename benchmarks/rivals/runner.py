@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from benchmarks.rivals.cells import Cell, Family, Missing, Record, run_cells
+from benchmarks.rivals.cells import FACTS, Cell, Family, Missing, Record, run_cells
 
 from mixbin._files import replacing
 
@@ -49,7 +49,7 @@ def read(file: Path) -> Record:
 
 
 def key(record: Record) -> tuple[Any, ...]:
-    return tuple(record[name] for name in ("family", "table", "budget", "seed", "method"))
+    return tuple(record[name] for name in FACTS)
 
 
 def write(file: Path, runs: list[Record], records: Sequence[Record]) -> None:

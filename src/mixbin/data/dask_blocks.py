@@ -87,8 +87,9 @@ class DaskBlocks:
         if not self.kept and self.client is not None and self._copies is None:
             rows, columns = [part.rows for part in self.surveys], len(self.surveys[0].mean)
             self._near = NearRows(rows, self._sizes, columns, NEAR_SHARE * self._memory())
-        how = "read anew in every pass" if self._copies is None else "copied to the workers' disks and read there in every pass"
-        kept = "kept in memory" if self.kept else f"{how}, since memory holds less than twice that"
+        read = "read anew in every pass" if self._copies is None else "copied to the workers' disks and read there in every pass"
+        why = "more than half of the memory, so " if keep else ""  # others are gone through so seldom that they are never kept
+        kept = "kept in memory" if self.kept else why + read
         self._storage = f"{sum(self._sizes) / 1e6:,.0f} MB in {len(self._sizes)} blocks, {kept}"
         log.log(logging.WARNING if keep and not self.kept else logging.INFO, "%s and %s: %s", *names, self._storage)
 
