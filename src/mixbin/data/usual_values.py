@@ -93,13 +93,14 @@ class UsualValueRows(DenseRows):
 
     def products(self, thin: Floats) -> Floats:
         """One pass over the full columns and the differences."""
-        few, full = np.ascontiguousarray(thin[:, self._few].T), thin[:, self._full]
+        few, full = np.ascontiguousarray(thin[:, self._few].T), np.ascontiguousarray(thin[:, self._full].T)
         out = np.empty((len(thin), len(self._D)))
 
         def fill(at: slice) -> None:
             part = self._parts_at[at.start]
-            np.matmul(full, part.D.T, out=out[:, at])
-            out[:, at] += (part.W @ few).T
+            image = part.D @ full  # with the thin factor on the right: on the left it takes almost twice as long for two lines
+            image += part.W @ few
+            out[:, at] = image.T
 
         in_threads(fill, _slices(len(self._D)))
         out += (self._usual @ few)[:, None]

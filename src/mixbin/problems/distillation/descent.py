@@ -37,7 +37,7 @@ class ExchangeBlock:
         self.B = rows.P_a @ H @ rows.P_a.T
         self.residual, self.slope = rows.residual, rows.slope
         self.chosen, self.weight = chosen.copy(), weight
-        self._product, self._work = np.empty_like(self.G), work
+        self._product, self.work, self.width = np.empty_like(self.G), work, n
 
     def descend(self, least: float, most: int) -> int:
         """Make the best exchange, again and again, while it lowers J by more than ``least``; stop after ``most`` exchanges.
@@ -53,7 +53,7 @@ class ExchangeBlock:
                 if change >= -least:
                     return count
                 self._exchange([i, j], C)
-            except OutOfWork:
+            except (OutOfWork, np.linalg.LinAlgError):  # equal rows that only a tiny alpha tells apart make singular matrices
                 return count
         return most
 
@@ -61,7 +61,7 @@ class ExchangeBlock:
         """The SIDE rows that lower J most when each is taken out or put in alone (the rank-one case of ``expansion``)."""
         if rows.size <= SIDE:
             return rows
-        self._work.add(rows.size * (4 + 4 * self.residual.shape[1]))
+        self.work.add(rows.size * (4 + 4 * self.residual.shape[1]))
         gain = np.where(self.chosen[rows], -self.weight, self.weight)
         at = self._ends(rows)
         C = (gain / (1.0 + gain * at.leverage))[:, None] * at.residual
@@ -73,7 +73,7 @@ class ExchangeBlock:
 
     def _best(self, off: Indices, on: Indices) -> tuple[float, int, int, Floats]:
         """The best exchange of a row of ``off`` for one of ``on``: the change of J, the two rows, and C of ``expansion``."""
-        self._work.add(pair_work(off.size * on.size, self.residual.shape[1]))
+        self.work.add(pair_work(off.size * on.size, self.residual.shape[1]))
         ends = ExchangeTerms(*(x[:, None] for x in self._ends(off)))
         pairs = (off[:, None], on)
         change, C_off, C_on = pair_changes(ends, self._ends(on), self.G[pairs], self.B[pairs], self.weight)
@@ -85,7 +85,7 @@ class ExchangeBlock:
     def _exchange(self, pair: list[int], C: Floats) -> None:
         """Update G, B, the residuals and the slopes for an exchange: P loses P A' E A P and the coefficients gain P A' C."""
         k, e = self.residual.shape
-        self._work.add(6 * k * k + 8 * k + 6 * k * e)
+        self.work.add(6 * k * k + 8 * k + 6 * k * e)
         F, T = self.G[:, pair], self.B[:, pair]
         E = np.linalg.inv(F[pair] + np.diag([-1.0 / self.weight, 1.0 / self.weight]))
         F_E, Q = F @ E, T[pair]
@@ -144,7 +144,7 @@ def descend(
             if part.size == len(pool) and count == 0:
                 break
             made, tired = made + count, 0 if count > LITTLE else tired + 1
-    except OutOfWork:
+    except (OutOfWork, np.linalg.LinAlgError):
         pass
     return chosen
 

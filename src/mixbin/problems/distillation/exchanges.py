@@ -1,7 +1,7 @@
 """Search for exchanges of a selected row for another that lower J: which rows the search looks at, and when it ends.
 
-``exchange`` computes what one exchange changes, ``descent`` makes many exchanges one after the other, and ``scan`` looks through
-all of them.
+``exchange`` computes what one exchange changes, ``descent`` makes many exchanges one after the other, ``model_descent`` many at
+once, and ``scan`` looks through all of them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from mixbin.problem import Evaluation, Improved, Indices
 from mixbin.problems.distillation.descent import descend, lowest
 from mixbin.problems.distillation.exchange import exchange_changes
 from mixbin.problems.distillation.expansion import Expansion
+from mixbin.problems.distillation.model_descent import descend_by_model
 from mixbin.problems.distillation.scan import POOL, Scan
 from mixbin.problems.work import OutOfWork, Work
 from mixbin.sets import Budget
@@ -25,11 +26,13 @@ MOST_PAIRS = 10**9
 """If there are more exchanges than this, skip the full scan: proving that none is left would take far longer than the search."""
 FEW = 50
 """If the search among the most promising rows made at most this many exchanges, run the full scan."""
-EXCHANGES = 500
-"""One call makes about this many exchanges at most, so that the run can stop, report and write a checkpoint between calls."""
+EXCHANGES, MODELLED = 500, 2000
+"""One call makes about this many exchanges at most, one after the other or by the model, which takes less time: so that the run
+can stop, report and write a checkpoint between calls."""
 
-UNDISTINGUISHED = np.errstate(over="ignore", invalid="ignore")
-"""If only a tiny alpha tells rows apart, the change by an exchange overflows. No warning is needed: it is never made."""
+UNDISTINGUISHED = np.errstate(over="ignore", invalid="ignore", divide="ignore")
+"""If only a tiny alpha tells rows apart, the change by an exchange overflows, or is 0 / 0. No warning is needed: it is never
+made."""
 
 
 class ExpandedProblem(Protocol):
@@ -38,6 +41,10 @@ class ExpandedProblem(Protocol):
     theta_set: Budget
     scan_at_most: float
     """If there are more exchanges than this, the full scan is skipped."""
+
+    @property
+    def by_model(self) -> bool:
+        """Whether exchanges are chosen by a model of J (see ``model_descent``)."""
 
     @property
     def rows(self) -> RowStore:
@@ -87,11 +94,11 @@ class ExchangeSearch:
     def improve(self, theta: Floats, lam: Floats, max_cost: float = np.inf) -> Improved:
         """Make exchanges that each lower J, and return the selection reached.
 
-        The search first looks among the rows that promise most (see ``descent``). Once it finds few exchanges among them, it
-        looks through all exchanges (see ``scan``) and can then prove that none is left. With more than 10**9 exchanges it skips
-        the scan and proves nothing. Rows that are stored in blocks allow no random access: the search fetches the rows that
-        promise most and stays among them, and ``tried`` then counts the exchanges between these. ``cost`` counts the
-        multiply-adds of the whole search, which stops before it exceeds ``max_cost``.
+        The search first looks among the rows that promise most (see ``descent``, and ``model_descent`` for large tables). Once
+        it finds few exchanges among them, it looks through all exchanges (see ``scan``) and can then prove that none is left.
+        With more than 10**9 exchanges it skips the scan and proves nothing. Rows that are stored in blocks allow no random
+        access: the search fetches the rows that promise most and stays among them, and ``tried`` then counts the exchanges
+        between these. ``cost`` counts the multiply-adds of the whole search, which stops before it exceeds ``max_cost``.
         """
         work, chosen = Work(self.problem.evaluation_work(theta), max_cost), theta > 0.5
         try:
@@ -102,35 +109,63 @@ class ExchangeSearch:
 
     def _searched(self, theta: Floats, lam: Floats, chosen: NDArray[np.bool_], work: Work) -> Improved:
         """The search itself. It updates ``chosen`` in place, so that the exchanges made survive when OutOfWork ends it."""
-        work.add(work.unit)
-        grad = self.problem.evaluate(theta, lam).grad_theta
-        assert grad is not None
-        at = self.problem.expansion(theta, lam, work)
-        if chosen.all():
-            return Improved(chosen)
-        pool = np.concatenate([lowest(np.flatnonzero(chosen), -grad, POOL), lowest(np.flatnonzero(~chosen), grad, POOL)])
-        weight, near = 1.0 / self.rows.n_rows, self.rows.take(pool, at.origin)
         if not self.rows.random_access:
-            scan = Scan(FetchedRows(near, at.origin), at, chosen[pool], weight, work)
-            try:
-                best_change = scan.search_all(EXCHANGES)
-            finally:
-                chosen[pool] = scan.chosen
-            among = int(np.count_nonzero(scan.chosen)) * int(np.count_nonzero(~scan.chosen))
-            return Improved(chosen, 0 if np.isnan(best_change) else among, best_change)
-        after = descend(at, near, chosen[pool], weight, EXCHANGES, work)
-        made = np.count_nonzero(after != chosen[pool]) // 2
-        chosen[pool] = after
-        if made > FEW or self.theta_set.n_moves(chosen) > min(MOST_PAIRS, self.problem.scan_at_most):
+            return self._among_promising(theta, lam, chosen, work)
+        by_model = self.problem.by_model
+        made, at = (self._by_model if by_model else self._in_pool)(theta, lam, chosen, work)
+        if chosen.all() or made > FEW or self.theta_set.n_moves(chosen) > min(MOST_PAIRS, self.problem.scan_at_most):
             return Improved(chosen)
         if made:
             work.add(self.problem.fit_work(chosen))
-        scan = Scan(self.rows, self.problem.expansion(chosen, lam, work), chosen, weight, work)
+            at = self.problem.expansion(chosen, lam, work)
+        scan = Scan(self.rows, at, chosen, 1.0 / self.rows.n_rows, work, by_model)
         try:
             best_change = scan.search_all(EXCHANGES)
         finally:
             chosen[:] = scan.chosen
         return Improved(chosen, 0 if np.isnan(best_change) else self.theta_set.n_moves(chosen), best_change)
+
+    def _by_model(self, theta: Floats, lam: Floats, chosen: NDArray[np.bool_], work: Work) -> tuple[int, Expansion]:
+        """Make exchanges chosen by a model; update ``chosen``, return their number and the expansion before."""
+        at = self.problem.expansion(theta, lam, work)
+        if chosen.all():
+            return 0, at
+        after = descend_by_model(at, self.rows, chosen, 1.0 / self.rows.n_rows, MODELLED, work)
+        made = int(np.count_nonzero(after != chosen)) // 2
+        chosen[:] = after
+        return made, at
+
+    def _in_pool(self, theta: Floats, lam: Floats, chosen: NDArray[np.bool_], work: Work) -> tuple[int, Expansion]:
+        """The same with exchanges made one after the other among the rows that promise most."""
+        at, pool = self._pool(theta, lam, chosen, work)
+        if chosen.all():
+            return 0, at
+        after = descend(at, self.rows.take(pool, at.origin), chosen[pool], 1.0 / self.rows.n_rows, EXCHANGES, work)
+        made = int(np.count_nonzero(after != chosen[pool])) // 2
+        chosen[pool] = after
+        return made, at
+
+    def _among_promising(self, theta: Floats, lam: Floats, chosen: NDArray[np.bool_], work: Work) -> Improved:
+        """Look through all exchanges among the rows that promise most, which are fetched."""
+        at, pool = self._pool(theta, lam, chosen, work)
+        if chosen.all():
+            return Improved(chosen)
+        near = FetchedRows(self.rows.take(pool, at.origin), at.origin)
+        scan = Scan(near, at, chosen[pool], 1.0 / self.rows.n_rows, work)
+        try:
+            best_change = scan.search_all(EXCHANGES)
+        finally:
+            chosen[pool] = scan.chosen
+        among = int(np.count_nonzero(scan.chosen)) * int(np.count_nonzero(~scan.chosen))
+        return Improved(chosen, 0 if np.isnan(best_change) else among, best_change)
+
+    def _pool(self, theta: Floats, lam: Floats, chosen: NDArray[np.bool_], work: Work) -> tuple[Expansion, Indices]:
+        """The expansion, and the rows of each kind for which the gradient of J promises most."""
+        work.add(work.unit)
+        grad = self.problem.evaluate(theta, lam).grad_theta
+        assert grad is not None
+        at = self.problem.expansion(theta, lam, work)
+        return at, np.concatenate([lowest(np.flatnonzero(chosen), -grad, POOL), lowest(np.flatnonzero(~chosen), grad, POOL)])
 
     def _changes(self, at: Expansion, off: Indices, on: Indices) -> Floats:
         """The change of J by each exchange. Each row is fetched once, however many exchanges it takes part in."""

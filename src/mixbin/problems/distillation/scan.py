@@ -20,6 +20,7 @@ from mixbin.problem import FALL, Indices
 from mixbin.problems.distillation.descent import descend
 from mixbin.problems.distillation.exchange import ExchangeTerms, exchange_terms, pair_changes, pair_work
 from mixbin.problems.distillation.expansion import Expansion, RowTerms
+from mixbin.problems.distillation.model_descent import descend_by_model
 from mixbin.problems.work import OutOfWork, Work
 
 FIRST_SIDE = 128
@@ -41,8 +42,8 @@ ENOUGH_MET, MOST_MET = 16, 256
 """The scan collects the rows of improving exchanges until it has more than ENOUGH_MET, and then makes exchanges between them. One
 block adds at most MOST_MET rows to put in."""
 NEAR_MISSES = 128
-"""In tables that are stored by their differences from usual values, which are large, exchanges are also made between this many
-rows of each kind that come closest to one that lowers J: there a round costs more than exchanges."""
+"""In large tables exchanges are also made between this many rows of each kind that come closest to one that lowers J: there a
+round costs more than exchanges."""
 KEPT_ENTRIES = 2**21
 """If all rows together have at most this many entries (16 MB), the scan keeps them centred instead of centring some again and
 again."""
@@ -61,13 +62,21 @@ class Exchange(NamedTuple):
 class Scan:
     """The exchanges between the candidate rows of one selection, or between some of them; ``weight`` is 1/m.
 
+    With ``by_model`` the exchanges found are made as in ``model_descent``, else as in ``descent``.
+
     Once ``work`` is used up, every method raises OutOfWork; ``chosen`` then holds the selection reached so far.
     """
 
     def __init__(
-        self, rows: RowStore | FetchedRows, at: Expansion, chosen: NDArray[np.bool_], weight: float, work: Work | None = None
+        self,
+        rows: RowStore | FetchedRows,
+        at: Expansion,
+        chosen: NDArray[np.bool_],
+        weight: float,
+        work: Work | None = None,
+        by_model: bool = False,
     ) -> None:
-        self.rows, self.at, self.chosen = rows, at, chosen.copy()
+        self.rows, self.at, self.chosen, self.by_model = rows, at, chosen.copy(), by_model
         self.weight, self._work = weight, Work() if work is None else work
         few = rows.n_rows * (len(at.P) + at.coef.shape[1]) <= KEPT_ENTRIES
         self._zhat = rows.take(np.arange(rows.n_rows), at.origin) if few else None
@@ -99,7 +108,7 @@ class Scan:
         n_blocks = -(-order.size // BLOCK_ROWS)
         best, made, clean, k, seen, n_met = np.inf, 0, 0, 0, 0, 0
         met: list[Indices] = []
-        missed = NearMisses() if isinstance(self.rows, UsualValueRows) else None
+        missed = NearMisses() if self.by_model else None
         while clean < n_blocks:
             i = order[k * BLOCK_ROWS : (k + 1) * BLOCK_ROWS]
             least = FALL * abs(self.at.value)
@@ -136,14 +145,12 @@ class Scan:
 
         In ``order``, the rows that were put in take the places of those that were taken out.
         """
-        pool = np.union1d(part, np.concatenate([self._sorted(self.chosen, -1.0)[:POOL], self._sorted(~self.chosen, 1.0)[:POOL]]))
-        first = np.searchsorted(pool, part)
-        near, work = self._take(pool), self._work
-        after = descend(self.at, near, self.chosen[pool], self.weight, MOST_AFTER, work, first)
-        flipped = pool[after != self.chosen[pool]]
+        work = self._work
+        after = self._descended_by_model(part) if self.by_model else self._descended_in_pool(part)
+        flipped = np.flatnonzero(after != self.chosen)
         out, into = flipped[self.chosen[flipped]], flipped[~self.chosen[flipped]]
         order[np.isin(order, out)] = into
-        self.chosen[pool] = after
+        self.chosen = after
         if work.used_up:
             raise OutOfWork
         changed = self.at.terms(self._take(flipped), work=work)
@@ -154,6 +161,15 @@ class Scan:
         else:
             self._compute()
         return int(out.size)
+
+    def _descended_by_model(self, part: Indices) -> NDArray[np.bool_]:
+        return descend_by_model(self.at, self.rows, self.chosen, self.weight, MOST_AFTER, self._work, part)
+
+    def _descended_in_pool(self, part: Indices) -> NDArray[np.bool_]:
+        pool = np.union1d(part, np.concatenate([self._sorted(self.chosen, -1.0)[:POOL], self._sorted(~self.chosen, 1.0)[:POOL]]))
+        first, after = np.searchsorted(pool, part), self.chosen.copy()
+        after[pool] = descend(self.at, self._take(pool), self.chosen[pool], self.weight, MOST_AFTER, self._work, first)
+        return after
 
     def _take(self, rows: Indices) -> Floats:
         """These rows, relative to the expansion's origin."""

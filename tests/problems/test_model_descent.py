@@ -1,0 +1,165 @@
+"""Exchanges chosen by a model: its derivatives are those of J, what is made lowers J, and the search ends where none is left."""
+
+import numpy as np
+import pytest
+
+import mixbin as mb
+from mixbin.problems import RidgeDistillation
+from mixbin.problems.distillation import model_descent
+from mixbin.problems.distillation.descent import ExchangeBlock
+from mixbin.problems.distillation.model_descent import descend_by_model, model, modelled_exchanges
+from mixbin.problems.work import Work
+from tests.problems.test_ridge import make_data
+
+NO_LAM = np.empty(0)
+
+
+@pytest.fixture(autouse=True)
+def _large(monkeypatch):
+    """Every table counts as large."""
+    monkeypatch.setattr("mixbin.problems.distillation.ridge.LEAST_ENTRIES", 0)
+
+
+def make_problem(targets=None, budget=9, seed=0, m=40, alpha=0.01, **keywords):
+    X, y, X_val, y_val = make_data(targets, m=m, seed=seed)
+    problem = RidgeDistillation(X, y, X_val, y_val, budget=budget, alpha=alpha, compact=True, **keywords)
+    return problem, problem.theta_set.vertex(np.random.default_rng(seed).uniform(size=m)).astype(float)
+
+
+def block_of(problem, theta, rows):
+    at = problem.expansion(theta, NO_LAM)
+    terms = at.terms(problem.rows.take(rows, at.origin))
+    return ExchangeBlock(terms, theta[rows] > 0.5, at.H, 1.0 / theta.size, Work())
+
+
+def test_small_tables_and_the_recorded_bits_do_without_the_model(monkeypatch):
+    problem, _ = make_problem()
+    assert problem.by_model
+    data = make_data(None, m=40, seed=0)
+    assert not RidgeDistillation(*data, budget=9, alpha=0.01).by_model
+    assert not make_problem(budget=7)[0].by_model  # few rows for five features
+    monkeypatch.undo()
+    assert not RidgeDistillation(*data, budget=9, alpha=0.01, compact=True).by_model
+
+
+@pytest.mark.parametrize("targets", [None, 1, 3])
+@pytest.mark.parametrize("alpha", [1e-3, 1.0])
+def test_the_model_has_the_derivatives_of_the_value(targets, alpha):
+    """Against central differences along each row's weight and along each pair of them."""
+    problem, theta = make_problem(targets, alpha=alpha)
+    rows, theta = np.array([0, 3, 8, 17, 21, 39]), np.clip(theta, 0.3, 1.0)
+    grad, Q = model(block_of(problem, theta, rows))
+    h = 1e-3
+    value = lambda *steps: problem.evaluate(theta + sum(t * np.eye(40)[i] for t, i in steps), NO_LAM, gradient=False).value  # noqa: E731
+    scale = np.abs(Q).max()
+    for a, i in enumerate(rows):
+        assert grad[a] == pytest.approx((value((h, i)) - value((-h, i))) / (2 * h), rel=1e-4, abs=1e-6 * np.abs(grad).max())
+        for b, j in enumerate(rows):
+            if a == b:
+                second = (value((h, i)) - 2 * value() + value((-h, i))) / h**2
+            else:
+                signs = [(s, t) for s in (1, -1) for t in (1, -1)]
+                second = sum(s * t * value((s * h, i), (t * h, j)) for s, t in signs) / (4 * h * h)
+            assert Q[a, b] == pytest.approx(second, rel=1e-3, abs=1e-4 * scale)
+
+
+@pytest.mark.parametrize("targets", [None, 3])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_exchanges_of_a_block_are_the_greedy_ones_of_its_model(targets, seed):
+    problem, theta = make_problem(targets, seed=seed)
+    block = block_of(problem, theta, np.arange(40))
+    grad, Q = model(block)
+    v, pairs = block.chosen.astype(float), []
+    predicted = lambda to: float(grad @ (to - block.chosen) + 0.5 * (to - block.chosen) @ Q @ (to - block.chosen))  # noqa: E731
+    while len(pairs) < 5:
+        every = {}
+        for i in np.flatnonzero(v == 1):
+            for j in np.flatnonzero(v == 0):
+                after = v.copy()
+                after[i], after[j] = 0.0, 1.0
+                every[i, j] = predicted(after) - predicted(v)
+        best = min(every, key=every.get)
+        if every[best] >= -1e-12:
+            break
+        pairs.append(best)
+        v[best[0]], v[best[1]] = 0.0, 1.0
+    assert pairs
+    assert modelled_exchanges(block, 1e-12, 5) == pairs
+    assert (block.chosen == (theta > 0.5)).all()
+
+
+@pytest.mark.parametrize("targets", [None, 3])
+@pytest.mark.parametrize("budget", [8, 9, 12, 39])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_search_ends_where_no_exchange_is_left(targets, budget, seed, monkeypatch):
+    """Few rows with 5 features have high leverages, where the model is far off: what it chooses is checked."""
+    monkeypatch.setattr("mixbin.problems.distillation.model_descent.ROWS_IN_BLOCK", 6)
+    problem, theta = make_problem(targets, budget=budget, seed=seed, alpha=1e-4)
+    value = problem.evaluate(theta, NO_LAM).value
+    for _ in range(60):
+        got = problem.improve(theta, NO_LAM)
+        assert got.theta.sum() == budget
+        after = problem.evaluate(got.theta.astype(float), NO_LAM).value
+        if np.array_equal(got.theta, theta > 0.5):
+            break
+        assert after < value
+        theta, value = got.theta.astype(float), after
+    assert got.tried == budget * (40 - budget)
+    assert problem.best_move(theta, NO_LAM)[2] >= value * (1 - 1e-9)
+
+
+def test_a_model_that_promises_too_much_is_not_followed(monkeypatch):
+    """Exchanges that raise J are halved, and then given up for those of the exact search."""
+    problem, theta = make_problem(alpha=1e-3)
+    at, worst = problem.expansion(theta, NO_LAM), []
+
+    def wrong(block, least, most):
+        exact = np.array([[problem.evaluate(moved(theta, i, j), NO_LAM).value for j in on] for i in off])
+        i, j = divmod(int(exact.argmax()), on.size)
+        worst.append((int(off[i]), int(on[j])))
+        return worst[-1:]
+
+    off, on = np.flatnonzero(theta == 1), np.flatnonzero(theta == 0)
+    monkeypatch.setattr(model_descent, "modelled_exchanges", wrong)
+    after = descend_by_model(at, problem.rows, theta > 0.5, 1 / 40, 1, Work(), first=np.arange(40))
+    assert worst
+    assert problem.evaluate(after.astype(float), NO_LAM).value < at.value
+
+
+def moved(theta, off, on):
+    after = theta.copy()
+    after[off], after[on] = 0.0, 1.0
+    return after
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 5, 9])
+def test_the_search_stays_within_its_limit(limit):
+    problem, theta = make_problem(m=400, budget=60)
+    got = problem.improve(theta, NO_LAM, max_cost=limit)
+    assert got.cost <= limit
+    assert got.theta.sum() == 60
+    assert problem.evaluate(got.theta.astype(float), NO_LAM).value <= problem.evaluate(theta, NO_LAM).value
+
+
+def test_equal_rows_do_not_keep_the_search_going():
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(10, 4)), 4, axis=0)
+    y = np.repeat(rng.normal(size=10), 4)
+    problem = RidgeDistillation(X, y, X[:10], y[:10] + 1, budget=7, alpha=1e-9, compact=True)
+    result = mb.relax_and_penalize(problem, seed=0)
+    assert result.theta.sum() == 7
+    assert result.certificate.one_move_optimal
+
+
+def test_rows_are_scored_anew_once_the_blocks_have_cost_as_much(monkeypatch):
+    problem, theta = make_problem(m=400, budget=60)
+    monkeypatch.setattr(model_descent, "ROWS_IN_BLOCK", 8)
+    work, at = Work(), problem.expansion(theta, NO_LAM)
+    promising = model_descent.PromisingRows(problem.rows, work)
+    first, second = promising.block(at, theta > 0.5, False), promising.block(at, theta > 0.5, False)
+    assert not set(first) & set(second)
+    gradient = problem.evaluate(theta, NO_LAM).grad_theta
+    assert set(first[:8]) == set(np.flatnonzero(theta == 1)[np.argsort(-gradient[theta == 1])[:8]])
+    assert set(first[8:]) == set(np.flatnonzero(theta == 0)[np.argsort(gradient[theta == 0])[:8]])
+    work.add(problem.rows.image_work(2))
+    assert set(promising.block(at, theta > 0.5, False)) == set(first)
