@@ -1,4 +1,4 @@
-"""Columns that mostly repeat one value: the same sums, gradients and exchanges as from the dense table, and when they serve."""
+"""Rows on threads, and columns that mostly repeat one value: the same sums, gradients and exchanges as from the dense table."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,10 @@ from typer.testing import CliRunner
 
 import mixbin as mb
 from mixbin.cli import app
-from mixbin.data import training_and_validation, usual_values
+from mixbin.data import rows_on_threads, training_and_validation, usual_values
 from mixbin.data.rows import DenseRows
-from mixbin.data.usual_values import UsualValueRows, with_usual_values
+from mixbin.data.rows_on_threads import RowsOnThreads
+from mixbin.data.usual_values import UsualValueRows, for_speed
 from mixbin.problems.distillation import scan
 from mixbin.problems.distillation.scan import Scan
 from mixbin.testing import check_problem
@@ -33,12 +34,14 @@ def used(monkeypatch):
     monkeypatch.setattr(usual_values, "LEAST_ENTRIES", 0)
 
 
+@pytest.mark.parametrize("kind", [RowsOnThreads, UsualValueRows])
 @pytest.mark.parametrize("standardised", [False, True])
 @pytest.mark.parametrize("weights", ["all", "some", "few", "only unusual"])
-def test_the_same_sums_as_from_the_dense_table(used, standardised, weights):
+def test_the_same_sums_as_from_the_dense_table(used, kind, standardised, weights, monkeypatch):
+    monkeypatch.setattr(rows_on_threads, "ROWS_AT_ONCE", 150)
     X, y = table(standardised=standardised)
-    dense, rows = DenseRows(X, y), with_usual_values(DenseRows(X, y))
-    assert isinstance(rows, UsualValueRows)
+    dense, rows = DenseRows(X, y), for_speed(DenseRows(X, y)) if kind is UsualValueRows else RowsOnThreads(DenseRows(X, y))
+    assert type(rows) is kind
     v = np.random.default_rng(1).random(len(X))
     if weights in ("some", "few"):
         v *= np.random.default_rng(2).random(len(X)) < (0.7 if weights == "some" else 0.1)
@@ -54,19 +57,22 @@ def test_the_same_sums_as_from_the_dense_table(used, standardised, weights):
     P = np.cov(thin.T)
     zhat = dense.take(np.arange(len(X)), mean)
     np.testing.assert_array_equal(rows.take(np.arange(len(X)), mean), zhat)
-    np.testing.assert_allclose(rows.squares(P, mean), np.einsum("ni,ij,nj->n", zhat, P, zhat), rtol=1e-10)
+    if kind is UsualValueRows:
+        np.testing.assert_allclose(rows.squares(P, mean), np.einsum("ni,ij,nj->n", zhat, P, zhat), rtol=1e-10)
     assert rows.digest() == dense.digest()
 
 
 def test_when_it_is_used(used, monkeypatch):
     X, y = table()
-    assert isinstance(with_usual_values(DenseRows(X, y)), UsualValueRows)
+    assert isinstance(for_speed(DenseRows(X, y)), UsualValueRows)
     full = np.random.default_rng(0).normal(size=X.shape)
-    for rows in (DenseRows(full, y), DenseRows(X.astype(np.float32), y.astype(np.float32)), DenseRows(X[:, 2:12], 0 * y[:, :1])):
-        assert with_usual_values(rows) is rows  # no such column, float32, and no full one
+    for rows in (DenseRows(full, y), DenseRows(X[:, 2:12], 0 * y[:, :1])):
+        assert type(for_speed(rows)) is RowsOnThreads  # no such column, and no full one
+    rows = DenseRows(X.astype(np.float32), y.astype(np.float32))
+    assert for_speed(rows) is rows
     monkeypatch.undo()
     rows = DenseRows(X, y)
-    assert with_usual_values(rows) is rows  # small
+    assert for_speed(rows) is rows  # small
 
 
 @pytest.fixture
@@ -80,7 +86,7 @@ def problem(used):
 
 def test_the_estimator_and_the_command_ask_for_it_the_problem_itself_does_not(tmp_path, monkeypatch):
     asked = []
-    monkeypatch.setattr(training_and_validation, "with_usual_values", lambda rows: asked.append(rows) or rows)
+    monkeypatch.setattr(training_and_validation, "for_speed", lambda rows: asked.append(rows) or rows)
     X, y = table()
     mb.RidgeDistillation(X, y, X, y, budget=60)
     assert not asked

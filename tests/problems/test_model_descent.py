@@ -151,15 +151,23 @@ def test_equal_rows_do_not_keep_the_search_going():
     assert result.certificate.one_move_optimal
 
 
-def test_rows_are_scored_anew_once_the_blocks_have_cost_as_much(monkeypatch):
+def test_blocks_are_drawn_from_the_most_promising_rows(monkeypatch):
     problem, theta = make_problem(m=400, budget=60)
     monkeypatch.setattr(model_descent, "ROWS_IN_BLOCK", 8)
+    monkeypatch.setattr(model_descent, "AMONG", 3)
     work, at = Work(), problem.expansion(theta, NO_LAM)
     promising = model_descent.PromisingRows(problem.rows, work)
-    first, second = promising.block(at, theta > 0.5, False), promising.block(at, theta > 0.5, False)
-    assert not set(first) & set(second)
+    first, second = promising.block(at, theta > 0.5), promising.block(at, theta > 0.5)
     gradient = problem.evaluate(theta, NO_LAM).grad_theta
-    assert set(first[:8]) == set(np.flatnonzero(theta == 1)[np.argsort(-gradient[theta == 1])[:8]])
-    assert set(first[8:]) == set(np.flatnonzero(theta == 0)[np.argsort(gradient[theta == 0])[:8]])
-    work.add(problem.rows.image_work(2))
-    assert set(promising.block(at, theta > 0.5, False)) == set(first)
+    for kind, part, score in ((1, slice(8), -gradient), (0, slice(8, 16), gradient)):
+        rows = np.flatnonzero(theta == kind)
+        best = rows[np.argsort(score[rows])]
+        # The first quarter promise most, the next block begins after them, and the rest are some of the 24 best.
+        assert list(first[part][:2]) == list(best[:2])
+        assert list(second[part][:2]) == list(best[2:4])
+        for block in (first[part], second[part]):
+            assert len(set(block)) == 8
+            assert set(block) <= set(best[:24])
+    work.add(problem.rows.image_work(2))  # blocks that cost as much as the gradient: it is computed anew
+    third = promising.block(at, theta > 0.5)
+    assert list(third[:2]) == list(first[:2])

@@ -15,7 +15,7 @@ from mixbin.data.block_rows import BlockRows, LocalBlocks, summary_of_blocks, su
 from mixbin.data.blocks import Folds, FoldSums, fold_sums, summary_of, triangle
 from mixbin.data.kinds import is_dask
 from mixbin.data.rows import DenseRows, RowStore, SparseRows, summary
-from mixbin.data.usual_values import with_usual_values
+from mixbin.data.usual_values import for_speed
 from mixbin.errors import InvalidInput
 
 Draw = Callable[[int], tuple[NDArray[np.uint8], int]]
@@ -45,7 +45,7 @@ def checked(X: Any, y: Any, X_val: Any, y_val: Any) -> tuple[Any, Any, Any, Any]
 
 
 def candidates(X: Any, y: Any, chunks: Sequence[int] | None, compact: bool) -> RowStore:
-    """The rows to choose from; ``compact`` allows to store columns by the entries that differ from their usual value."""
+    """The rows to choose from; ``compact`` allows to store large tables for speed."""
     if is_dask(X):
         if chunks is not None:
             raise InvalidInput(f"chunks must be None for a Dask X, got {check.shown(chunks)}; it has its own")
@@ -55,7 +55,7 @@ def candidates(X: Any, y: Any, chunks: Sequence[int] | None, compact: bool) -> R
     if chunks is None:
         if sparse.issparse(X):
             return SparseRows(X, y)
-        return with_usual_values(DenseRows(X, y)) if compact else DenseRows(X, y)
+        return for_speed(DenseRows(X, y)) if compact else DenseRows(X, y)
     if sparse.issparse(X):
         raise InvalidInput("chunks must be None for a sparse X; pass X.toarray() to work in blocks")
     remedy = "give the rows of each block, one after the other"

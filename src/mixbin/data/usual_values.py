@@ -19,18 +19,15 @@ from scipy import sparse
 from mixbin._validate import Floats
 from mixbin.data.one_blas_thread import in_threads
 from mixbin.data.rows import ENTRIES_AT_ONCE, DenseRows
+from mixbin.data.rows_on_threads import LEAST_ENTRIES, RowsOnThreads, slices
 from mixbin.problem import Indices
 
 UNUSUAL = 0.2
 """A column is stored by its differences if at most this share of its entries are not its usual value."""
-LEAST_ENTRIES = 2**22
-"""Tables with fewer entries stay dense: their Gram matrix takes a few milliseconds anyway."""
 WORTH = 0.25
 """The differences are used if the Gram matrix then takes at most this share of the multiply-adds."""
 SCATTERED = 8.0
 """A multiply-add at a place that an index gives counts as much as this many in a dense product."""
-ROWS_AT_ONCE = 2**12
-"""Threads take this many rows at a time."""
 SAMPLE = 1001
 """The usual value of a column is the median of this many rows: the value that more than half of the entries have, if any."""
 
@@ -43,17 +40,17 @@ class _Part(NamedTuple):
     pairs: sparse.csr_array
 
 
-class UsualValueRows(DenseRows):
-    """Rows in one array, as ``DenseRows``, and beside it the full columns and the differences in the others."""
+class UsualValueRows(RowsOnThreads):
+    """Rows in one array, as ``RowsOnThreads``, and beside it the full columns and the differences in the others."""
 
     def __init__(self, rows: DenseRows, few: NDArray[np.bool_], usual: Floats) -> None:
-        vars(self).update(vars(rows))
+        super().__init__(rows)
         Z = np.asarray(self._Z, dtype=np.float64)
         self._full, self._few, self._usual = np.flatnonzero(~few), np.flatnonzero(few), usual[few]
         self._D = np.ascontiguousarray(Z[:, self._full])
         self._W = _differences(Z, self._few, self._usual)
         self._all = _Part(self._D, self._W, _products(self._W))
-        self._parts_at = {at.start: _Part(self._D[at], *(_lines(x, at) for x in self._all[1:])) for at in _slices(len(Z))}
+        self._parts_at = {at.start: _Part(self._D[at], *(_lines(x, at) for x in self._all[1:])) for at in slices(len(Z))}
 
     def mean(self, v: Floats, rows: Indices, total: float) -> Floats:
         """One pass over the full columns and the differences."""
@@ -81,7 +78,7 @@ class UsualValueRows(DenseRows):
             dhat *= roots[at]
             return full, W.T @ dhat, weights[at] @ pairs
 
-        full, across, upper = (sum(x) for x in zip(*in_threads(sums, _slices(len(weights))), strict=True))
+        full, across, upper = (sum(x) for x in zip(*in_threads(sums, slices(len(weights))), strict=True))
         upper = upper.reshape(n_few, n_few)
         S = np.empty((self._Z.shape[1],) * 2)
         shift = mean[self._few] - self._usual
@@ -102,7 +99,7 @@ class UsualValueRows(DenseRows):
             image += part.W @ few
             out[:, at] = image.T
 
-        in_threads(fill, _slices(len(self._D)))
+        in_threads(fill, slices(len(self._D)))
         out += (self._usual @ few)[:, None]
         return out
 
@@ -126,13 +123,13 @@ class UsualValueRows(DenseRows):
             out += W @ (2.0 * image[few])
             return np.asarray(out)
 
-        out = np.concatenate(in_threads(squared, _slices(len(self._D))))
+        out = np.concatenate(in_threads(squared, slices(len(self._D))))
         out += shift @ image
         return np.asarray(out)
 
 
-def with_usual_values(rows: DenseRows) -> DenseRows:
-    """The same rows, stored by their differences from usual values where that saves much."""
+def for_speed(rows: DenseRows) -> DenseRows:
+    """The same rows: if there are many, on threads, and stored by their differences from usual values where that saves much."""
     Z = rows._Z
     if Z.dtype != np.float64 or Z.size < LEAST_ENTRIES:
         return rows
@@ -146,12 +143,12 @@ def with_usual_values(rows: DenseRows) -> DenseRows:
     few = unusual <= UNUSUAL * len(Z)
     full = int(np.count_nonzero(~few))
     if full == 0:
-        return rows
+        return RowsOnThreads(rows)
     for part in parts:
         per_row[part] = (Z[part][:, few] != usual[few]).sum(axis=1)
     differences, products = per_row.mean(), (per_row * (per_row + 1)).mean() / 2
     work = 0.5 * full**2 + SCATTERED * (differences * full / 4 + products)
-    return UsualValueRows(rows, few, usual) if work <= WORTH * 0.5 * Z.shape[1] ** 2 else rows
+    return UsualValueRows(rows, few, usual) if work <= WORTH * 0.5 * Z.shape[1] ** 2 else RowsOnThreads(rows)
 
 
 def _lines(A: sparse.csr_array, at: slice) -> sparse.csr_array:
@@ -159,10 +156,6 @@ def _lines(A: sparse.csr_array, at: slice) -> sparse.csr_array:
     begins = A.indptr[at.start : at.stop + 1]
     entries = slice(begins[0], begins[-1])
     return sparse.csr_array((A.data[entries], A.indices[entries], begins - begins[0]), shape=(len(begins) - 1, A.shape[1]))
-
-
-def _slices(n_rows: int) -> list[slice]:
-    return [slice(i, i + ROWS_AT_ONCE) for i in range(0, max(1, n_rows), ROWS_AT_ONCE)]
 
 
 def _differences(Z: Floats, columns: Indices, usual: Floats) -> sparse.csr_array:

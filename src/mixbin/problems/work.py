@@ -40,6 +40,17 @@ class Work:
         """Count multiply-adds whose number was not known before they were computed."""
         self.done += products
 
+    def part(self) -> "Work":
+        """A count of its own for a part of the search, on another thread: it may use all that is left."""
+        return Work(self.unit, self.left / self.unit)
+
+    def join(self, part: "Work") -> None:
+        """Count what a part has done; raises OutOfWork if the parts together have used up the limit."""
+        self.done += part.done
+        self.used_up = self.used_up or part.used_up or self.done > self._most
+        if self.used_up:
+            raise OutOfWork
+
     @property
     def left(self) -> float:
         """The multiply-adds that may still be computed."""

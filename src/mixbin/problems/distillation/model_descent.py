@@ -12,10 +12,15 @@ from mixbin._validate import Floats
 from mixbin.data.one_blas_thread import on_one_blas_thread
 from mixbin.data.rows import FetchedRows, RowStore
 from mixbin.problem import FALL, Indices
-from mixbin.problems.distillation.descent import LITTLE, ROWS_IN_BLOCK, WIDE, ExchangeBlock, lowest
+from mixbin.problems.distillation.descent import LITTLE, ROWS_IN_BLOCK, ExchangeBlock, lowest
 from mixbin.problems.distillation.expansion import Expansion, RowTerms
 from mixbin.problems.work import OutOfWork, Work
 
+FIRST, AMONG = 4, 8
+"""One in FIRST rows of a block are those that promise most. The others are drawn from the AMONG * ROWS_IN_BLOCK of each kind that
+come next: the most promising ones alone would often be those that the block before has exhausted."""
+MOST_DRAWN = 8
+"""After this many blocks the gradient of all rows is computed anew in any case."""
 PATIENCE = 4
 """After this many blocks in a row with at most LITTLE exchanges, the descent ends."""
 LEVERAGE_ROUNDING = 1e-6
@@ -58,7 +63,7 @@ def descend_by_model(
     made = tired = 0
     try:
         while made < most and tired < patience:
-            part = promising.block(at, chosen, tired > 0) if first is None else first
+            part = promising.block(at, chosen) if first is None else first
             first = None
             at, count = _exchanged(at, rows.take(part, at.origin), part, chosen, weight, most - made, work)
             made, tired = made + count, 0 if count > LITTLE else tired + 1
@@ -80,25 +85,25 @@ class PromisingRows:
     def __init__(self, rows: RowStore | FetchedRows, work: Work) -> None:
         self._rows, self._work = rows, work
         self._kinds: list[Indices] = []
-        self._scored, self._drawn = 0, 0
+        self._scored = self._drawn = 0
         self._rng = np.random.default_rng(0)
 
-    def block(self, at: Expansion, chosen: NDArray[np.bool_], mixed: bool) -> Indices:
-        """Rows of each kind, selected or not, that promise most; ``mixed`` draws half of them from further rows."""
+    def block(self, at: Expansion, chosen: NDArray[np.bool_]) -> Indices:
+        """Promising rows of both kinds: selected ones and others."""
         cost = self._rows.image_work(2 * at.coef.shape[1])
-        if self._work.done - self._scored >= cost or not self._kinds or self._drawn >= WIDE // 2:
+        if not self._kinds or self._work.done - self._scored >= cost or self._drawn == MOST_DRAWN:
             self._work.add(cost)
             promise = _promise(at, self._rows)
             self._kinds = [_sorted(np.flatnonzero(chosen), -promise), _sorted(np.flatnonzero(~chosen), promise)]
             self._scored, self._drawn = self._work.done, 0
-        start, self._drawn = self._drawn * ROWS_IN_BLOCK, self._drawn + 1
-        return np.concatenate([self._some(kind[start:], mixed) for kind in self._kinds])
+        start, self._drawn = self._drawn * (ROWS_IN_BLOCK // FIRST), self._drawn + 1
+        return np.concatenate([self._some(kind[start:]) for kind in self._kinds])
 
-    def _some(self, kind: Indices, mixed: bool) -> Indices:
-        if not mixed or kind.size <= ROWS_IN_BLOCK:
-            return kind[:ROWS_IN_BLOCK]
-        half = ROWS_IN_BLOCK // 2
-        return np.concatenate([kind[:half], self._rng.choice(kind[half:], half, replace=False)])
+    def _some(self, kind: Indices) -> Indices:
+        if kind.size <= ROWS_IN_BLOCK:
+            return kind
+        first = ROWS_IN_BLOCK // FIRST
+        return np.concatenate([kind[:first], self._rng.choice(kind[first:], ROWS_IN_BLOCK - first, replace=False)])
 
 
 def _promise(at: Expansion, rows: RowStore | FetchedRows) -> Floats:
@@ -113,8 +118,8 @@ def _promise(at: Expansion, rows: RowStore | FetchedRows) -> Floats:
 
 
 def _sorted(rows: Indices, score: Floats) -> Indices:
-    """The rows with the lowest scores, the lowest first: enough of them for some blocks."""
-    rows = lowest(rows, score, WIDE * ROWS_IN_BLOCK)
+    """The rows with the lowest scores, the lowest first: as many as blocks are drawn from."""
+    rows = lowest(rows, score, AMONG * ROWS_IN_BLOCK)
     return np.asarray(rows[np.argsort(score[rows], kind="stable")])
 
 

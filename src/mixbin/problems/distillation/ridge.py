@@ -25,8 +25,8 @@ from mixbin._digest import digest
 from mixbin._validate import Floats
 from mixbin.data.one_blas_thread import on_one_blas_thread
 from mixbin.data.rows import DenseRows, RowStore
+from mixbin.data.rows_on_threads import LEAST_ENTRIES, RowsOnThreads
 from mixbin.data.training_and_validation import candidates, checked
-from mixbin.data.usual_values import LEAST_ENTRIES, UsualValueRows
 from mixbin.errors import DivergedError, InvalidInput
 from mixbin.problem import Evaluation, Improved, Indices, PointValues, Warm
 from mixbin.problems.distillation.closed_form import Fit, Weighted, closed_form, solved
@@ -292,8 +292,8 @@ class RidgeDistillation:
 
     @property
     def _blas(self) -> AbstractContextManager[object]:
-        """Rows stored by their usual values are divided among threads by ``in_threads``; BLAS then stays on one."""
-        return on_one_blas_thread if isinstance(self._rows, UsualValueRows) else nullcontext()
+        """Where passes are divided among threads by rows, BLAS stays on one thread."""
+        return on_one_blas_thread if isinstance(self._rows, RowsOnThreads) else nullcontext()
 
     @property
     def by_model(self) -> bool:

@@ -7,13 +7,14 @@ bound is not below the best change so far need not be evaluated.
 """
 
 from collections.abc import Iterator
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mixbin._validate import Floats
-from mixbin.data.one_blas_thread import on_one_blas_thread
+from mixbin.data.one_blas_thread import in_threads, on_one_blas_thread
 from mixbin.data.rows import ENTRIES_AT_ONCE, FetchedRows, RowStore
 from mixbin.data.usual_values import UsualValueRows
 from mixbin.problem import FALL, Indices
@@ -41,9 +42,11 @@ MOST_AFTER = 500
 ENOUGH_MET, MOST_MET = 16, 256
 """The scan collects the rows of improving exchanges until it has more than ENOUGH_MET, and then makes exchanges between them. One
 block adds at most MOST_MET rows to put in."""
-NEAR_MISSES = 128
+NEAR_MISSES = 512
 """In large tables exchanges are also made between this many rows of each kind that come closest to one that lowers J: there a
 round costs more than exchanges."""
+PARTS = 8
+"""A round through a large table is divided into this many parts, so that two or more threads share them."""
 KEPT_ENTRIES = 2**21
 """If all rows together have at most this many entries (16 MB), the scan keeps them centred instead of centring some again and
 again."""
@@ -104,11 +107,12 @@ class Scan:
             The change by the best exchange that is left. None of these lowers J by more than rounding. NaN if exchanges were made
             and the others have not been looked through again.
         """
+        if self.by_model:
+            return self._search_in_rounds(most)
         order = self._sorted(self.chosen, -1.0)
         n_blocks = -(-order.size // BLOCK_ROWS)
         best, made, clean, k, seen, n_met = np.inf, 0, 0, 0, 0, 0
         met: list[Indices] = []
-        missed = NearMisses() if self.by_model else None
         while clean < n_blocks:
             i = order[k * BLOCK_ROWS : (k + 1) * BLOCK_ROWS]
             least = FALL * abs(self.at.value)
@@ -126,12 +130,11 @@ class Scan:
                 best = min(best, float(by_off.min()))
                 met += [part[by_off < -least], j[by_on < -least][:MOST_MET]]
                 n_met += met[-2].size + met[-1].size
-                if missed is not None:
-                    missed.add(part, by_off, j, by_on)
             clean, k, seen = clean + 1, (k + 1) % n_blocks, seen + 1
             if n_met > ENOUGH_MET or (clean == n_blocks and best < -least):
-                close = [] if missed is None else missed.rows()
-                count = self._descend(np.unique(np.concatenate(met + close)), order)
+                out, into = self._descend(np.unique(np.concatenate(met)))
+                order[np.isin(order, out)] = into
+                count = out.size
                 if not count:  # what looked like a gain was rounding
                     break
                 made += count
@@ -140,16 +143,68 @@ class Scan:
                     return np.nan
         return best
 
-    def _descend(self, part: Indices, order: Indices) -> int:
-        """Make exchanges between the rows of ``part``, then among the most promising rows; return how many rows were exchanged.
+    def _search_in_rounds(self, most: int) -> float:
+        """The same for a large table: look at all blocks, then make exchanges between the rows that were met, and so on.
 
-        In ``order``, the rows that were put in take the places of those that were taken out.
+        There it takes less time to make many exchanges at once than to look at few blocks in between.
+        """
+        made = 0
+        while made < most:
+            best, met = self._round()
+            if best >= -FALL * abs(self.at.value):
+                return best
+            out, _ = self._descend(met)
+            if not out.size:  # what looked like a gain was rounding
+                return best
+            made += out.size
+        return np.nan
+
+    def _round(self) -> tuple[float, Indices]:
+        """The change by the best of all exchanges, and the rows of those that lower J or come close to it."""
+        off, on = self._sorted(self.chosen, -1.0), self._sorted(~self.chosen, 1.0)
+        side, large = self.bounds.side(on), LARGE_BLOCK * BLOCK_ROWS
+        starts = np.arange(large, off.size, large)
+        parts = [slice(part[0], part[-1] + large) for part in np.array_split(starts, PARTS) if part.size]
+        # The rows that promise most come first, and by themselves: their best change rules out most of the others.
+        first = self._look_through(off[:large], side, float(self._changes(off[:BLOCK_ROWS], on[:FIRST_SIDE]).min()))
+
+        def looked_through(at: slice) -> Looked:
+            one = copy(self)
+            one._work, one.bounds = self._work.part(), copy(self.bounds)
+            one.bounds._work = one._work
+            return one._look_through(off[at], side, first.best)
+
+        others = in_threads(looked_through, parts)
+        for it in others:
+            self._work.join(it.work)
+            first.missed.join(it.missed)
+        met = [rows for it in (first, *others) for rows in it.met]
+        return min(it.best for it in (first, *others)), np.unique(np.concatenate(met + first.missed.rows()))
+
+    def _look_through(self, off: Indices, on: "Side", best: float) -> "Looked":
+        """Look at the exchanges of these rows for those of ``on``, of which ``best`` is known to be possible."""
+        least, missed, met = FALL * abs(self.at.value), NearMisses(), []
+        large = LARGE_BLOCK * BLOCK_ROWS
+        for start in range(0, off.size, large):
+            near = self._near(off[start : start + large], on, max(best, -least))
+            for begin in range(start, min(start + large, off.size), BLOCK_ROWS):
+                for part, j in self._open(off[begin : begin + BLOCK_ROWS], near, max(best, -least)):
+                    change = self._changes(part, j)
+                    by_off, by_on = change.min(axis=1), change.min(axis=0)
+                    best = min(best, float(by_off.min()))
+                    met += [part[by_off < -least], j[by_on < -least][:MOST_MET]]
+                    missed.add(part, by_off, j, by_on)
+        return Looked(best, met, missed, self._work)
+
+    def _descend(self, part: Indices) -> tuple[Indices, Indices]:
+        """Make exchanges between the rows of ``part``, then among the most promising rows.
+
+        Returns the rows that were taken out and those that were put in.
         """
         work = self._work
         after = self._descended_by_model(part) if self.by_model else self._descended_in_pool(part)
         flipped = np.flatnonzero(after != self.chosen)
         out, into = flipped[self.chosen[flipped]], flipped[~self.chosen[flipped]]
-        order[np.isin(order, out)] = into
         self.chosen = after
         if work.used_up:
             raise OutOfWork
@@ -160,7 +215,7 @@ class Scan:
             self._update(changed, gains, before)
         else:
             self._compute()
-        return int(out.size)
+        return out, into
 
     def _descended_by_model(self, part: Indices) -> NDArray[np.bool_]:
         return descend_by_model(self.at, self.rows, self.chosen, self.weight, MOST_AFTER, self._work, part)
@@ -289,6 +344,12 @@ class NearMisses:
                 lowest = np.argsort(change, kind="stable")[: 2 * NEAR_MISSES]
                 rows[:], lows[:] = [kept[lowest]], [change[lowest]]
 
+    def join(self, other: "NearMisses") -> None:
+        """Note those of another part."""
+        for (rows, lows), (others, other_lows) in ((self._off, other._off), (self._on, other._on)):
+            rows += others
+            lows += other_lows
+
     def rows(self) -> list[Indices]:
         """At most NEAR_MISSES rows of each side."""
         best = []
@@ -298,6 +359,17 @@ class NearMisses:
             _, first = np.unique(kept, return_index=True)
             best.append(kept[np.sort(first)[:NEAR_MISSES]])
         return best
+
+
+class Looked(NamedTuple):
+    """What was seen in a part of a round."""
+
+    best: float
+    """The change by the best exchange."""
+    met: list[Indices]
+    """The rows of exchanges that lower J."""
+    missed: NearMisses
+    work: Work
 
 
 class Side(NamedTuple):
