@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 import mixbin as mb
 from mixbin.problems import RidgeDistillation
-from mixbin.problems.distillation import model_descent
+from mixbin.problems.distillation import model_descent, scan
 from mixbin.problems.distillation.descent import ExchangeBlock
 from mixbin.problems.distillation.model_descent import descend_by_model, model, modelled_exchanges
 from mixbin.problems.work import Work
@@ -88,12 +89,20 @@ def test_the_exchanges_of_a_block_are_the_greedy_ones_of_its_model(targets, seed
     assert (block.chosen == (theta > 0.5)).all()
 
 
+def in_small_pieces(monkeypatch, near_misses=3, many_met=2):
+    """Rounds have several parts with several blocks each, as in large tables."""
+    monkeypatch.setattr(model_descent, "ROWS_IN_BLOCK", 6)
+    small = {"BLOCK_ROWS": 2, "LARGE_BLOCK": 2, "FIRST_SIDE": 3, "BLOCK_PAIRS": 20, "PARTS": 3}
+    for name, size in {**small, "NEAR_MISSES": near_misses, "MANY_MET": many_met}.items():
+        monkeypatch.setattr(scan, name, size)
+
+
 @pytest.mark.parametrize("targets", [None, 3])
 @pytest.mark.parametrize("budget", [8, 9, 12, 39])
-@pytest.mark.parametrize("seed", range(3))
-def test_the_search_ends_where_no_exchange_is_left(targets, budget, seed, monkeypatch):
+@pytest.mark.parametrize(("seed", "near_misses", "many_met"), [(0, 0, 0), (1, 3, 2), (2, 40, 100)])
+def test_the_search_ends_where_no_exchange_is_left(targets, budget, seed, near_misses, many_met, monkeypatch):
     """Few rows with 5 features have high leverages, where the model is far off: what it chooses is checked."""
-    monkeypatch.setattr("mixbin.problems.distillation.model_descent.ROWS_IN_BLOCK", 6)
+    in_small_pieces(monkeypatch, near_misses, many_met)
     problem, theta = make_problem(targets, budget=budget, seed=seed, alpha=1e-4)
     value = problem.evaluate(theta, NO_LAM).value
     for _ in range(60):
@@ -105,7 +114,22 @@ def test_the_search_ends_where_no_exchange_is_left(targets, budget, seed, monkey
         assert after < value
         theta, value = got.theta.astype(float), after
     assert got.tried == budget * (40 - budget)
-    assert problem.best_move(theta, NO_LAM)[2] >= value * (1 - 1e-9)
+    off, on = (side.ravel() for side in np.meshgrid(np.flatnonzero(theta), np.flatnonzero(theta == 0), indexing="ij"))
+    best = problem.evaluate_moves(theta, NO_LAM, off, on).min() - value
+    assert best >= -1e-9 * value
+    assert got.best_change == pytest.approx(best, rel=1e-6, abs=1e-9 * value)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_any_number_of_threads_finds_the_same(n, monkeypatch):
+    in_small_pieces(monkeypatch)
+    found = []
+    for threads in (1, n):
+        problem, theta = make_problem(m=120, budget=20)
+        with threadpool_limits(limits=threads, user_api="blas"):
+            found.append(problem.improve(theta, NO_LAM))
+    assert np.array_equal(found[0].theta, found[1].theta)
+    assert found[0][1:] == found[1][1:]
 
 
 def test_a_model_that_promises_too_much_is_not_followed(monkeypatch):

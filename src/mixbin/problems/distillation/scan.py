@@ -47,6 +47,8 @@ NEAR_MISSES = 512
 round costs more than exchanges."""
 PARTS = 8
 """A round through a large table is divided into this many parts, so that two or more threads share them."""
+MANY_MET = 256
+"""A part of a round ends once more rows are met whose exchanges lower J: far from the answer they would be without number."""
 KEPT_ENTRIES = 2**21
 """If all rows together have at most this many entries (16 MB), the scan keeps them centred instead of centring some again and
 again."""
@@ -166,7 +168,7 @@ class Scan:
         starts = np.arange(large, off.size, large)
         parts = [slice(part[0], part[-1] + large) for part in np.array_split(starts, PARTS) if part.size]
         # The rows that promise most come first, and by themselves: their best change rules out most of the others.
-        first = self._look_through(off[:large], side, float(self._changes(off[:BLOCK_ROWS], on[:FIRST_SIDE]).min()))
+        first = self._look_through(off[:large], side, self._easy_change(off, on))
 
         def looked_through(at: slice) -> Looked:
             one = copy(self)
@@ -181,19 +183,32 @@ class Scan:
         met = [rows for it in (first, *others) for rows in it.met]
         return min(it.best for it in (first, *others)), np.unique(np.concatenate(met + first.missed.rows()))
 
+    def _easy_change(self, off: Indices, on: Indices) -> float:
+        """A low change that is easy to find: between the rows that promise most, or between rows that hardly matter."""
+        quiet = (rows[np.argsort(np.abs(self.bounds.fit[rows]), kind="stable")] for rows in (off, on))
+        sides = [(off[:BLOCK_ROWS], on[:FIRST_SIDE]), tuple(rows[:FIRST_SIDE] for rows in quiet)]
+        return min(float(self._changes(*pair).min()) for pair in sides)
+
     def _look_through(self, off: Indices, on: "Side", best: float) -> "Looked":
-        """Look at the exchanges of these rows for those of ``on``, of which ``best`` is known to be possible."""
-        least, missed, met = FALL * abs(self.at.value), NearMisses(), []
-        large = LARGE_BLOCK * BLOCK_ROWS
-        for start in range(0, off.size, large):
-            near = self._near(off[start : start + large], on, max(best, -least))
-            for begin in range(start, min(start + large, off.size), BLOCK_ROWS):
-                for part, j in self._open(off[begin : begin + BLOCK_ROWS], near, max(best, -least)):
-                    change = self._changes(part, j)
-                    by_off, by_on = change.min(axis=1), change.min(axis=0)
-                    best = min(best, float(by_off.min()))
-                    met += [part[by_off < -least], j[by_on < -least][:MOST_MET]]
-                    missed.add(part, by_off, j, by_on)
+        """Look at the exchanges of these rows for those of ``on``, of which ``best`` is known to be possible.
+
+        This ends once many rows are met whose exchanges lower J: then these are made first.
+        """
+        least, large = FALL * abs(self.at.value), LARGE_BLOCK * BLOCK_ROWS
+        met: list[Indices] = []
+        missed, n_met = NearMisses(), 0
+        for start in range(0, off.size, BLOCK_ROWS):
+            if start % large == 0:
+                near = self._near(off[start : start + large], on, max(best, -least))
+            for part, j in self._open(off[start : start + BLOCK_ROWS], near, max(best, -least)):
+                change = self._changes(part, j)
+                by_off, by_on = change.min(axis=1), change.min(axis=0)
+                best = min(best, float(by_off.min()))
+                met += [part[by_off < -least], j[by_on < -least][:MOST_MET]]
+                n_met += met[-2].size + met[-1].size
+                missed.add(part, by_off, j, by_on)
+            if n_met > MANY_MET:
+                break
         return Looked(best, met, missed, self._work)
 
     def _descend(self, part: Indices) -> tuple[Indices, Indices]:
