@@ -41,6 +41,21 @@ PROBLEMS = {
 }
 
 
+def test_parts_share_what_is_left():
+    work = Work(10, 3.0)
+    work.add(10)
+    parts = [work.part(2), work.part(2)]
+    parts[0].add(10)
+    work.join(parts[0])
+    assert (work.done, work.used_up) == (20, False)
+    with pytest.raises(OutOfWork):
+        parts[1].add(11)
+    with pytest.raises(OutOfWork):
+        work.join(parts[1])
+    assert (work.done, work.used_up) == (20, True)
+    assert Work().part(8).left == np.inf
+
+
 def vertex(problem, seed=0):
     return problem.theta_set.vertex(np.random.default_rng(seed).uniform(size=problem.theta_set.shape)).astype(float)
 

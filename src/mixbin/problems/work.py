@@ -40,14 +40,14 @@ class Work:
         """Count multiply-adds whose number was not known before they were computed."""
         self.done += products
 
-    def part(self) -> "Work":
-        """A count of its own for a part of the search, on another thread: it may use all that is left."""
-        return Work(self.unit, self.left / self.unit)
+    def part(self, n: int) -> "Work":
+        """A count of its own for one of ``n`` parts that are computed on threads, with its share of what is left."""
+        return Work(self.unit, self.left / self.unit / n)
 
     def join(self, part: "Work") -> None:
-        """Count what a part has done; raises OutOfWork if the parts together have used up the limit."""
+        """Count what a part has done; raises OutOfWork if it has used up its share."""
         self.done += part.done
-        self.used_up = self.used_up or part.used_up or self.done > self._most
+        self.used_up = self.used_up or part.used_up
         if self.used_up:
             raise OutOfWork
 

@@ -54,8 +54,8 @@ not so far below the variances that rounding could make the ridge system singula
 LARGEST_WEIGHT = 1e100
 """Larger weights are refused because their sums could overflow; the weights of a budget are at most 1."""
 ROWS_PER_FEATURE = 1.5
-"""With fewer rows to keep, exchanges are not chosen by a model. In 96 problems each of random tables, the answers were as good or
-better from twice the number of features on, and a little worse for d + 2 rows."""
+"""With fewer rows to keep, exchanges are not chosen by a model. In 192 problems on random tables, a model led to answers as good
+or better from twice the number of features on, and to slightly worse ones at d + 2 rows."""
 FIT_ROUNDING = 1e-10
 """The lower bound is lowered by this share of the norm of the targets, so that rounding cannot make it too high."""
 PENALISED_ROUNDING = 1e-13
@@ -106,8 +106,8 @@ class RidgeDistillation:
         A block is computed on one BLAS thread.
     compact : bool, default False
         Whether speed matters more than the bits of the results in docs/results. A large table may then also store columns that
-        mostly repeat one value by their other entries, and makes many exchanges at once: a run on BlogFeedback takes a third of
-        the time (benchmarks/blog.py). ``DistillationRegressor`` and ``mixbin distill`` set it.
+        mostly repeat one value by their other entries, and makes many exchanges at once: a run on BlogFeedback takes less than
+        half of the time (benchmarks/blog.py). ``DistillationRegressor`` and ``mixbin distill`` set it.
 
     Attributes
     ----------

@@ -172,9 +172,12 @@ class Scan:
 
         def looked_through(at: slice) -> Looked:
             one = copy(self)
-            one._work, one.bounds = self._work.part(), copy(self.bounds)
+            one._work, one.bounds = self._work.part(len(parts)), copy(self.bounds)
             one.bounds._work = one._work
-            return one._look_through(off[at], side, first.best)
+            try:
+                return one._look_through(off[at], side, first.best)
+            except OutOfWork:
+                return Looked(np.inf, [], NearMisses(), one._work)
 
         others = in_threads(looked_through, parts)
         for it in others:
