@@ -1,7 +1,7 @@
 """Rows in memory whose passes are divided among threads by rows.
 
 BLAS divides a product by lines of its result, and leaves one thread what comes before and after: gathering, centring, weighting.
-Divided by rows, all of it happens on all threads, and on pieces that stay in the processor's cache.
+Here each thread does all of these steps for its own rows, on pieces that stay in the processor's cache.
 """
 
 import numpy as np

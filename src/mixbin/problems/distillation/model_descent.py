@@ -20,7 +20,7 @@ FIRST, AMONG = 4, 8
 """One in FIRST rows of a block are those that promise most. The others are drawn from the AMONG * ROWS_IN_BLOCK of each kind that
 come next: the most promising ones alone would often be those that the block before has exhausted."""
 MOST_DRAWN = 8
-"""After this many blocks the gradient of all rows is computed anew in any case."""
+"""After this many blocks the gradient of all rows is computed again, whatever the blocks have cost."""
 PATIENCE = 4
 """After this many blocks in a row with at most LITTLE exchanges, the descent ends."""
 LEVERAGE_ROUNDING = 1e-6
@@ -36,7 +36,6 @@ def descend_by_model(
     most: int,
     work: Work,
     first: Indices | None = None,
-    patience: int = PATIENCE,
 ) -> NDArray[np.bool_]:
     """Make exchanges that lower J until few are found, and return which rows are selected afterwards.
 
@@ -56,13 +55,11 @@ def descend_by_model(
         Counts the multiply-adds. When it is used up, the exchanges made so far are returned.
     first : index array, optional
         The rows of the first block; by default those that promise most.
-    patience : int
-        How many blocks in a row may make few exchanges before the descent ends.
     """
     chosen, promising = chosen.copy(), PromisingRows(rows, work)
     made = tired = 0
     try:
-        while made < most and tired < patience:
+        while made < most and tired < PATIENCE:
             part = promising.block(at, chosen) if first is None else first
             first = None
             at, count = _exchanged(at, rows.take(part, at.origin), part, chosen, weight, most - made, work)
@@ -79,7 +76,7 @@ class FewDigits(Exception):
 class PromisingRows:
     """Draws blocks of rows by what the gradient of J promises for them.
 
-    The gradient of all rows is computed anew once the blocks have cost as much as that, so that neither takes most of the time.
+    Once the blocks have cost as much as the gradient of all rows, that gradient is computed again.
     """
 
     def __init__(self, rows: RowStore | FetchedRows, work: Work) -> None:
