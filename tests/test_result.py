@@ -147,6 +147,7 @@ def test_trace_columns_may_be_missing_in_rows():
     np.testing.assert_array_equal(trace.column("depth"), [np.nan, 3.0])
     assert list(trace.column("phase")) == ["relax", "relax"]
     assert trace.to_frame()["n_evaluations"].tolist() == [1, 2]
+    assert trace.to_csv() == trace.to_frame().to_csv(index=False)
     with pytest.raises(mb.InvalidInput, match="column must be one of"):
         trace.column("colour")
 

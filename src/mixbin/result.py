@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mixbin._archive import BROKEN, broken, read_archive, write_archive
 from mixbin._conforms import conforms
-from mixbin._files import shortened
+from mixbin._files import csv_text, shortened
 from mixbin._html import html_table
 from mixbin._validate import fail
 from mixbin.certificate import Certificate
@@ -76,6 +76,7 @@ class Trace:
 
     FIRST = ("start", "phase", "outer", "inner", "epsilon", "G", "phi", "step", "n_evaluations")
     LAST = ("distance", "integrality", "n_selected", "seconds")
+    WHOLE = ("start", "outer", "inner", "n_evaluations")
 
     def __init__(self, columns: Mapping[str, NDArray[Any]] | None = None) -> None:
         self._rows: list[dict[str, Any]] = []
@@ -134,9 +135,14 @@ class Trace:
         """The trace as a pandas DataFrame."""
         import pandas as pd
 
-        frame = pd.DataFrame(self.columns())
-        whole = ["start", "outer", "inner", "n_evaluations"]
-        return frame.astype(dict.fromkeys(whole, "int64"))
+        return pd.DataFrame(self.columns()).astype(dict.fromkeys(self.WHOLE, "int64"))
+
+    def to_csv(self) -> str:
+        """The trace as the text of a CSV file, without pandas; cells without a value are empty."""
+        columns = self.columns()
+        columns |= {name: columns[name].astype(np.int64) for name in self.WHOLE}
+        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+        return csv_text(list(columns), (["" if cell != cell else cell for cell in row] for row in rows))
 
     def __repr__(self) -> str:
         return f"Trace({len(self)} rows; to_frame() gives a DataFrame)"

@@ -390,7 +390,7 @@ def test_killed_while_the_files_are_written(everything, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("mixbin.result.Trace.to_frame", torn)
+        patch.setattr("mixbin.result.Trace.to_csv", torn)
         assert invoke(*args).exit_code == 130
     assert (out / "selected.csv").exists()
     summary(*args, "--resume")

@@ -51,6 +51,13 @@ def arrays(*leave_out):
     return {**parts, "feature_names": np.array(NAMES)}
 
 
+def test_a_run_waits_for_no_package_that_it_does_not_need(tmp_path):
+    arguments = ["mixbin", "groups", *MADE, *QUICK, "--out", str(tmp_path / "run"), "--json"]
+    code = f"import sys; sys.argv = {arguments!r}\nfrom mixbin.cli import main\ntry: main()\nfinally: print(*sys.modules)"
+    got = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"sklearn", "pandas", "pyarrow", "joblib"} & set(got.stdout.split())
+
+
 def write_folder(folder, **there):
     folder.mkdir(exist_ok=True)
     for ending in ("", "_val", "_test"):
@@ -371,7 +378,7 @@ def test_killed_while_the_files_are_written(everything, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("mixbin.result.Trace.to_frame", torn)
+        patch.setattr("mixbin.result.Trace.to_csv", torn)
         assert invoke(*args).exit_code == 130
     assert (out / "structure.csv").exists()
     summary(*args, "--resume")

@@ -103,13 +103,22 @@ def test_drawing_nothing_is_refused():
         draw()
 
 
+def drawn(axes):
+    """The matrix that the cells show, by where they are."""
+    cells, matrix = axes.collections[0], np.zeros((7, len(axes.get_xticks())))
+    for path, value in zip(cells.get_paths(), cells.get_array(), strict=True):
+        column, row = path.vertices.min(axis=0).astype(int)
+        matrix[row, column] = value
+    return matrix
+
+
 def test_the_figure_shows_the_map():
     figure = structure(THETA, names=list("abcdefg"), labels=LABELS)
     found, true = figure.axes
     assert [axes.get_title() for axes in (found, true)] == ["found", "true"]
     assert [text.get_text() for text in found.get_yticklabels()] == list("bdcfgae")
     assert list(true.get_yticks()) == []
-    np.testing.assert_array_equal(found.collections[0].get_array(), structure_map(THETA, labels=LABELS).matrix)
+    np.testing.assert_array_equal(drawn(found), structure_map(THETA, labels=LABELS).matrix)
     # The first feature is at the top.
     assert found.get_ylim() == (7, 0)
 

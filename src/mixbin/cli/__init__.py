@@ -1,5 +1,6 @@
 """The command line: options, help and errors. The work of each command is in its own module, imported when the command runs."""
 
+import atexit
 import errno
 import gc
 import os
@@ -142,4 +143,6 @@ def main() -> None:
     """The entry point of the ``mixbin`` command."""
     # By default Python looks for unused cycles among all objects at every 700 new ones, half a second of a run of six.
     gc.set_threshold(OBJECTS_PER_COLLECTION, 20, 20)
+    # At its end Python looks among all objects once more, for memory that the system frees anyway: another 0.4 seconds.
+    atexit.register(gc.freeze)
     app(prog_name="mixbin")

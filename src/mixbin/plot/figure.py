@@ -46,12 +46,20 @@ def checked_axes(ax: object) -> "Axes":
 
 
 def svg_text(figure: "Figure", about: str | None = None) -> str:
-    """The figure as SVG, with ``about`` in its metadata. Text stays text, and the same figure gives the same bytes."""
+    """The figure as SVG, with ``about`` in its metadata. Text stays text, and the same figure gives the same bytes.
+
+    The layout of the figure is final afterwards.
+    """
     import matplotlib
 
     out = io.StringIO()
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "mixbin"}), warnings.catch_warnings():
+    no_layout: Any = {"figure.autolayout": False, "figure.constrained_layout.use": False}
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "mixbin"} | no_layout), warnings.catch_warnings():
         # Ignore matplotlib's warning about letters that its own font lacks: the text stays text, and the reader's font has them.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        if (engine := figure.get_layout_engine()) is not None:
+            # matplotlib would draw the whole figure once more for its layout.
+            engine.execute(figure)
+            figure.set_layout_engine(None)  # not "none", which leaves an engine in its place
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": "mixbin", "Description": about})
     return NO_XML.sub("\N{REPLACEMENT CHARACTER}", out.getvalue())

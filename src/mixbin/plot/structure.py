@@ -197,16 +197,10 @@ def draw(*maps: StructureMap) -> Figure:
 
 def _panel(axes: Axes, it: StructureMap, named: bool, most: int) -> ScalarMappable:
     rows, columns = it.matrix.shape
-    many = it.matrix.size > MOST_CELLS
-    drawn = axes.pcolormesh(
-        it.matrix,
-        cmap=COLOURS,
-        vmin=0.0,
-        vmax=1.0,
-        edgecolors="none" if many else "0.85",
-        linewidth=0.0 if many else 0.3,
-        rasterized=many,
-    )
+    if it.matrix.size > MOST_CELLS:
+        drawn: ScalarMappable = axes.pcolormesh(it.matrix, cmap=COLOURS, vmin=0.0, vmax=1.0, rasterized=True)
+    else:
+        drawn = _cells(axes, it.matrix)
     axes.set(xlim=(0, columns), ylim=(rows, 0))
     axes.set_title(as_text(it.title), fontsize=10, parse_math=False)
     axes.set_xlabel("group")
@@ -222,6 +216,25 @@ def _panel(axes: Axes, it: StructureMap, named: bool, most: int) -> ScalarMappab
     axes.tick_params(length=0)
     for side in axes.spines.values():
         side.set_visible(False)
+    return drawn
+
+
+def _cells(axes: Axes, matrix: Floats) -> ScalarMappable:
+    """Draw the entries that are not 0 on a grid in the colour of 0: a structure has few of them."""
+    from matplotlib.collections import PolyCollection
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    rows, columns = matrix.shape
+    row, column = np.nonzero(matrix)
+    corners = np.stack([column, row], axis=1)[:, None] + np.array([[0, 0], [1, 0], [1, 1], [0, 1]])
+    drawn = PolyCollection(corners.astype(np.float64), array=matrix[row, column], cmap=COLOURS, edgecolors="none")
+    drawn.set_clim(0.0, 1.0)
+    axes.set_facecolor(drawn.cmap(0.0))
+    axes.add_collection(drawn)
+    ends = [[(0, i), (columns, i)] for i in range(rows + 1)] + [[(j, 0), (j, rows)] for j in range(columns + 1)]
+    grid = Path(np.reshape(ends, (-1, 2)), [Path.MOVETO, Path.LINETO] * len(ends))
+    axes.add_patch(PathPatch(grid, fill=False, edgecolor="0.85", linewidth=0.3, zorder=drawn.get_zorder()))
     return drawn
 
 

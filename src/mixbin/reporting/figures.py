@@ -117,13 +117,8 @@ class Drawings:
         return drawing if narrow is None else replace(drawing, narrow=self._drawing(narrow, caption, curve_panels))
 
     def _drawing(self, figure: Figure, caption: Text, panels: Any) -> Drawing:
-        import matplotlib
-
         self.made += 1
-        # Fix the layout now: the positions of the panels, read below, must be those in the SVG.
-        figure.draw_without_rendering()
-        with matplotlib.rc_context({"figure.autolayout": False, "figure.constrained_layout.use": False}):
-            figure.set_layout_engine(None)  # not "none", with which matplotlib would draw it once more before it saves it
+        # The SVG first: it fixes the positions of the panels.
         svg = inline(figure, f"f{self.made}-", str(caption))
         return Drawing(svg, panels(figure), caption, round(float(figure.get_size_inches()[0]) * 72, 1))
 

@@ -125,7 +125,7 @@ class RunFolder:
         for name, text in texts.items():
             write_text(self.path / name, text)
         if result is not None:
-            write_text(self.path / "trace.csv", result.trace.to_frame().to_csv(index=False))
+            write_text(self.path / "trace.csv", result.trace.to_csv())
             result.save(self.path / "result.npz")
         record.write(self.path)
         # Made from the files in the folder, so that ``mixbin report`` later writes the same page.
