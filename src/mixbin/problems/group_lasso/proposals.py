@@ -34,7 +34,7 @@ def proposed(tasks: Tasks, best: Labels, n_groups: int, rng: np.random.Generator
             rough = merged_and_split(best, n_groups, rng)
         else:
             share = float(np.exp(rng.uniform(*np.log(PENALTY_SHARES))))
-            rough = clustered(usage_similarity(tasks, n_jobs, share), n_groups)
+            rough = clustered(usage_similarity(tasks, n_jobs, share), n_groups, int(rng.integers(2**31)))
         found = renamed(annealed(tasks, rough, n_groups, rng, WARM, SHORT_ROUNDS, n_jobs, work), best, n_groups)
         if not np.array_equal(found, best):
             return found

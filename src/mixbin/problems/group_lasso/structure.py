@@ -182,7 +182,7 @@ class GroupLassoStructure:
         if self.start == "random":
             noisy = (1.0 + START_NOISE * rng.standard_normal(self.theta_set.shape)) / self.n_groups
             return self.theta_set.project(noisy)
-        labels = structure_of(self._train, self.n_groups, self._threads)
+        labels = structure_of(self._train, self.n_groups, int(rng.integers(2**31)), self._threads)
         if self.start == "data":
             labels = by_evidence(self._evidence_rows, labels, self.n_groups, self._threads)
         return np.eye(self.n_groups)[labels]
