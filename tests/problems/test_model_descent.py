@@ -175,6 +175,30 @@ def test_equal_rows_do_not_keep_the_search_going():
     assert result.certificate.one_move_optimal
 
 
+@pytest.mark.parametrize("compact", [False, True])
+def test_gains_that_cannot_be_made_and_lost_digits_prove_nothing(monkeypatch, compact):
+    problem = RidgeDistillation(*make_data(None, m=40, seed=0), budget=9, alpha=0.01, compact=compact)
+    assert problem.by_model == compact
+    chosen = mb.relax_and_penalize(problem, seed=0, search="path").theta.astype(float)
+    proven = problem.improve(chosen, NO_LAM)
+    assert (proven.tried, np.array_equal(proven.theta, chosen)) == (9 * 31, True)
+    assert proven.best_change >= 0
+    whole = scan.Scan._changes
+    monkeypatch.setattr(scan.Scan, "_changes", lambda *args: whole(*args) - 1e6)
+    assert problem.improve(chosen, NO_LAM).tried == 0
+    monkeypatch.undo()
+    search_all = scan.Scan.search_all
+
+    def with_few_digits(self, most):
+        found = search_all(self, most)
+        self.at = self.at._replace(value=self.at.value * (1 + 1e-7))
+        return found
+
+    monkeypatch.setattr("mixbin.problems.distillation.ridge.LEAST_ENTRIES", 0)
+    monkeypatch.setattr(scan.Scan, "search_all", with_few_digits)
+    assert problem.improve(chosen, NO_LAM).tried == 0
+
+
 def test_blocks_are_drawn_from_the_most_promising_rows(monkeypatch):
     problem, theta = make_problem(m=400, budget=60)
     monkeypatch.setattr(model_descent, "ROWS_IN_BLOCK", 8)

@@ -29,6 +29,8 @@ FEW = 50
 EXCHANGES, MODELLED = 500, 2000
 """One call makes about this many exchanges at most, one after the other or by the model, which takes less time: so that the run
 can stop, report and write a checkpoint between calls."""
+LOST_DIGITS = 1e-9
+"""If J of the updated expansion differs by more than this share from J after a new fit, what a scan found with it is not used."""
 
 UNDISTINGUISHED = np.errstate(over="ignore", invalid="ignore", divide="ignore")
 """If only a tiny alpha tells rows apart, the change by an exchange overflows, or is 0 / 0. No warning is needed: it is never
@@ -123,7 +125,13 @@ class ExchangeSearch:
             best_change = scan.search_all(EXCHANGES)
         finally:
             chosen[:] = scan.chosen
-        return Improved(chosen, 0 if np.isnan(best_change) else self.theta_set.n_moves(chosen), best_change)
+        if np.isnan(best_change):
+            return Improved(chosen)
+        # Many updates of an expansion may leave few digits of it: then a scan proves nothing. One fit is little beside a scan.
+        value = self.problem.expansion(chosen, lam).value
+        if abs(scan.at.value - value) > LOST_DIGITS * abs(value):
+            return Improved(chosen)
+        return Improved(chosen, self.theta_set.n_moves(chosen), best_change)
 
     def _by_model(self, theta: Floats, lam: Floats, chosen: NDArray[np.bool_], work: Work) -> tuple[int, Expansion]:
         """Make exchanges chosen by a model; update ``chosen``, return their number and the expansion before."""

@@ -107,7 +107,7 @@ class Scan:
         -------
         float
             The change by the best exchange that is left. None of these lowers J by more than rounding. NaN if exchanges were made
-            and the others have not been looked through again.
+            and the others have not been looked through again, or if gains were found that cannot be made, by lack of digits.
         """
         if self.by_model:
             return self._search_in_rounds(most)
@@ -138,7 +138,7 @@ class Scan:
                 order[np.isin(order, out)] = into
                 count = out.size
                 if not count:  # what looked like a gain was rounding
-                    break
+                    return np.nan
                 made += count
                 best, clean, n_met, met = np.inf, 0, 0, []
                 if made >= most or seen >= n_blocks:
@@ -157,7 +157,7 @@ class Scan:
                 return best
             out, _ = self._descend(met)
             if not out.size:  # what looked like a gain was rounding
-                return best
+                return np.nan
             made += out.size
         return np.nan
 
