@@ -20,7 +20,7 @@ MOST_ROUNDS = 20
 LEAST_GAIN = 1e-6
 """A feature moves only if that raises the logarithm of the evidence by more than this."""
 CLUSTERINGS, ITERATIONS = 30, 30
-"""k-means begins this many times and makes so many iterations each time; the clusters nearest to their centres are taken."""
+"""How often k-means begins, and its iterations each time. Of all, the clusters nearest to their centres are taken."""
 
 
 def structure_of(train: Tasks, n_groups: int, seed: int, n_jobs: int) -> Labels:
