@@ -86,7 +86,7 @@ def blog_step(quick: bool) -> float:
     data = mb.datasets.load_blog(None if "MIXBIN_DATA" in os.environ else path)
     part = slice(None, None, 4) if quick else slice(None)
     X, y = data.X[part], data.y[part]
-    problem = mb.RidgeDistillation(X, y, data.X_val, data.y_val, budget=0.1, alpha=100.0, compact=True)
+    problem = mb.RidgeDistillation(X, y, data.X_val, data.y_val, budget=0.1, alpha=100.0)
     theta, lam, rng = np.full(len(y), 0.1), problem.lam_set.start(), np.random.default_rng(0)
     thetas = [theta * rng.uniform(0.9, 1.1, size=len(y)) for _ in range(3)]
     ours = min(seconds(lambda it=it: problem.evaluate(it, lam)) for it in thetas)

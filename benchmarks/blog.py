@@ -2,11 +2,10 @@
 
     python benchmarks/blog.py [--budgets 10 20 30] [--permutations 0] [--processor-time]
 
-The rows are stored as ``mixbin distill`` stores them (``compact=True``). The unit of time is one step of the published
-algorithm on the same data, timed before and after each run. On a machine that others use, too, set OPENBLAS_NUM_THREADS=1 and
-compare processor time. The code of the step is read from ../shared/paper_step.py beside the project. Test losses come from
-scikit-learn's Ridge trained anew on the selected rows. The data are found as ``mixbin.datasets.load_blog`` finds them (set
-MIXBIN_DATA to their folder).
+The unit of time is one step of the published algorithm on the same data, timed before and after each run. On a machine that
+others use, too, set OPENBLAS_NUM_THREADS=1 and compare processor time. The code of the step is read from ../shared/paper_step.py
+beside the project. Test losses come from scikit-learn's Ridge trained anew on the selected rows. The data are found as
+``mixbin.datasets.load_blog`` finds them (set MIXBIN_DATA to their folder).
 """
 
 import argparse
@@ -60,7 +59,7 @@ def main() -> int:
         for budget in args.budgets:
             before = step_seconds(data, 3, clock)
             began = clock()
-            problem = mb.RidgeDistillation(X, y, data.X_val, data.y_val, budget=budget / 100, alpha=ALPHA, compact=True)
+            problem = mb.RidgeDistillation(X, y, data.X_val, data.y_val, budget=budget / 100, alpha=ALPHA)
             result = mb.relax_and_penalize(problem, seed=0)
             seconds = clock() - began
             steps = seconds / statistics.mean([before, step_seconds(data, 3, clock)])

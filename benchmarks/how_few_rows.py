@@ -49,7 +49,7 @@ def in_memory(name: str, X: np.ndarray, y: np.ndarray) -> bool:
     began = time.process_time()
     model = mb.DistillationRegressor(budget="auto", tolerance=TOLERANCE, random_state=0).fit(X, y)
     seconds = time.process_time() - began
-    problem = mb.RidgeDistillation(X, y, budget=model.budget_, outer_alpha="cv", standardize=True, compact=True)
+    problem = mb.RidgeDistillation(X, y, budget=model.budget_, outer_alpha="cv", standardize=True)
     drawn = [draw.ratio for draw in References(problem, 0).random([model.budget_])[0]]
     print(
         f"{name}: {model.budget_:,} of {len(y):,} rows, excess {100 * model.excess_:.3f} %, error on rows not kept "

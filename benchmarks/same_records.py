@@ -32,6 +32,8 @@ import mixbin as mb
 ALPHA = 100.0
 # Versions before the portfolio know the search along the path only, and have no keyword for it.
 PATH = {"search": "path"} if "search" in inspect.signature(mb.relax_and_penalize).parameters else {}
+# The bits of docs/results; versions before ``compact`` have no others.
+RECORDED = {"compact": False} if "compact" in inspect.signature(mb.RidgeDistillation).parameters else {}
 SETS = {
     "hypercube": mb.Hypercube(24),
     "budget": mb.Budget(30, 9),
@@ -48,7 +50,7 @@ def blog():
 
 def blog_fixed() -> mb.RidgeDistillation:
     data = blog()
-    return mb.RidgeDistillation(data.X, data.y, data.X_val, data.y_val, budget=0.1, alpha=ALPHA)
+    return mb.RidgeDistillation(data.X, data.y, data.X_val, data.y_val, budget=0.1, alpha=ALPHA, **RECORDED)
 
 
 def blog_eighth() -> mb.RidgeDistillation:

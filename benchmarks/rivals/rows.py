@@ -79,7 +79,7 @@ def load(table: str, seed: int) -> Rows:
     mean, deviation = X[~test].mean(axis=0), X[~test].std(axis=0)
     Z = (X - mean) / np.where(deviation > 1e-12, deviation, 1.0)
     Z, Z_test, y, y_test = Z[~test], Z[test], y[~test], y[test]
-    problem = mb.RidgeDistillation(Z, y, budget=0.5, outer_alpha="cv", compact=True)
+    problem = mb.RidgeDistillation(Z, y, budget=0.5, outer_alpha="cv")
     return Rows(Z, y, Z_test, y_test, problem.alpha_of_all(0))
 
 

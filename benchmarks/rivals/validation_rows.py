@@ -50,7 +50,7 @@ def load(table: str, seed: int) -> mb.datasets.uci.RegressionData:
 
 def problem_of(data: mb.datasets.uci.RegressionData, cell: Cell) -> mb.RidgeDistillation:
     share = float(cell.budget[:-2]) / 100
-    return mb.RidgeDistillation(data.X, data.y, data.X_val, data.y_val, budget=share, alpha=ALPHA, compact=True)
+    return mb.RidgeDistillation(data.X, data.y, data.X_val, data.y_val, budget=share, alpha=ALPHA)
 
 
 def mixbin(data: mb.datasets.uci.RegressionData, cell: Cell, ours: object) -> Answer:
@@ -68,7 +68,7 @@ def judged_by_all(data: mb.datasets.uci.RegressionData, cell: Cell, ours: object
     """The same candidates, judged by the candidate and the validation rows, to see what the judge is to blame for."""
     X, y = np.vstack([data.X, data.X_val]), np.concatenate([data.y, data.y_val])
     share = float(cell.budget[:-2]) / 100
-    problem = mb.RidgeDistillation(data.X, data.y, X, y, budget=share, alpha=ALPHA, compact=True)
+    problem = mb.RidgeDistillation(data.X, data.y, X, y, budget=share, alpha=ALPHA)
     return Answer(mb.relax_and_penalize(problem, seed=cell.seed).theta)
 
 

@@ -10,7 +10,7 @@ from mixbin.data import rows_on_threads, training_and_validation, usual_values
 from mixbin.data.rows import DenseRows
 from mixbin.data.rows_on_threads import RowsOnThreads
 from mixbin.data.usual_values import UsualValueRows, for_speed
-from mixbin.problems.distillation import scan
+from mixbin.problems.distillation import rounds, scan
 from mixbin.problems.distillation.scan import Scan
 from mixbin.testing import check_problem
 
@@ -79,17 +79,21 @@ def test_when_it_is_used(used, monkeypatch):
 def problem(used):
     X, y = table()
     X_val, y_val = table(100, seed=5)
-    made = mb.RidgeDistillation(X, y, X_val, y_val, budget=60, alpha=0.01, compact=True)
+    made = mb.RidgeDistillation(X, y, X_val, y_val, budget=60, alpha=0.01)
     assert isinstance(made.rows, UsualValueRows)
     return made
 
 
-def test_the_estimator_and_the_command_ask_for_it_the_problem_itself_does_not(tmp_path, monkeypatch):
+def test_all_ask_for_it_but_the_reproduction(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(training_and_validation, "for_speed", lambda rows: asked.append(rows) or rows)
     X, y = table()
-    mb.RidgeDistillation(X, y, X, y, budget=60)
+    mb.RidgeDistillation(X, y, X, y, budget=60, compact=False)
+    mb.paper_problem("blog", X, y, X[:50], y[:50], budget=60)
     assert not asked
+    mb.RidgeDistillation(X, y, X, y, budget=60)
+    assert asked
+    asked.clear()
     mb.DistillationRegressor(budget=60, random_state=0).fit(X, y[:, 0])
     assert asked
     asked.clear()
@@ -118,7 +122,7 @@ def test_terms_of_exchanges(problem, monkeypatch):
 def test_ends_where_no_exchange_lowers_the_loss(problem, monkeypatch, near_misses):
     """As in large tables: rows are not kept centred, and near misses join the exchanges."""
     monkeypatch.setattr(scan, "KEPT_ENTRIES", 0)
-    monkeypatch.setattr(scan, "NEAR_MISSES", near_misses)
+    monkeypatch.setattr(rounds, "NEAR_MISSES", near_misses)
     monkeypatch.setattr(scan, "POOL", 2)
     monkeypatch.setattr("mixbin.problems.distillation.exchanges.POOL", 2)
     theta = np.zeros(400)

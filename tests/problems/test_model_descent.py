@@ -6,8 +6,9 @@ from threadpoolctl import threadpool_limits
 
 import mixbin as mb
 from mixbin.problems import RidgeDistillation
-from mixbin.problems.distillation import model_descent, scan
+from mixbin.problems.distillation import model_descent, rounds, scan
 from mixbin.problems.distillation.descent import ExchangeBlock
+from mixbin.problems.distillation.exchange import exchange_terms, single_changes
 from mixbin.problems.distillation.model_descent import descend_by_model, model, modelled_exchanges
 from mixbin.problems.work import Work
 from tests.problems.test_ridge import make_data
@@ -23,7 +24,7 @@ def _large(monkeypatch):
 
 def make_problem(targets=None, budget=9, seed=0, m=40, alpha=0.01, **keywords):
     X, y, X_val, y_val = make_data(targets, m=m, seed=seed)
-    problem = RidgeDistillation(X, y, X_val, y_val, budget=budget, alpha=alpha, compact=True, **keywords)
+    problem = RidgeDistillation(X, y, X_val, y_val, budget=budget, alpha=alpha, **keywords)
     return problem, problem.theta_set.vertex(np.random.default_rng(seed).uniform(size=m)).astype(float)
 
 
@@ -37,10 +38,11 @@ def test_small_tables_and_the_recorded_bits_do_without_the_model(monkeypatch):
     problem, _ = make_problem()
     assert problem.by_model
     data = make_data(None, m=40, seed=0)
-    assert not RidgeDistillation(*data, budget=9, alpha=0.01).by_model
+    assert not RidgeDistillation(*data, budget=9, alpha=0.01, compact=False).by_model
+    assert not RidgeDistillation(*data, budget=9, alpha=0.01, chunks=(20, 20)).by_model  # no random access to rows
     assert not make_problem(budget=7)[0].by_model  # few rows for five features
     monkeypatch.undo()
-    assert not RidgeDistillation(*data, budget=9, alpha=0.01, compact=True).by_model
+    assert not RidgeDistillation(*data, budget=9, alpha=0.01).by_model
 
 
 @pytest.mark.parametrize("targets", [None, 1, 3])
@@ -89,20 +91,21 @@ def test_the_exchanges_of_a_block_are_the_greedy_ones_of_its_model(targets, seed
     assert (block.chosen == (theta > 0.5)).all()
 
 
-def in_small_pieces(monkeypatch, near_misses=3, many_met=2):
+def in_small_pieces(monkeypatch, near_misses=3, many_met=2, row=32):
     """Rounds have several parts with several blocks each, as in large tables."""
-    monkeypatch.setattr(model_descent, "ROWS_IN_BLOCK", 6)
-    small = {"BLOCK_ROWS": 2, "LARGE_BLOCK": 2, "FIRST_SIDE": 3, "BLOCK_PAIRS": 20, "PARTS": 3}
-    for name, size in {**small, "NEAR_MISSES": near_misses, "MANY_MET": many_met}.items():
-        monkeypatch.setattr(scan, name, size)
+    small = {"BLOCK_ROWS": 2, "LARGE_BLOCK": 2, "FIRST_SIDE": 3, "BLOCK_PAIRS": 20, "PARTS": 3, "ROWS_IN_BLOCK": 6, "ALONE": 8}
+    for name, size in {**small, "NEAR_MISSES": near_misses, "MANY_MET": many_met, "ROW": row}.items():
+        for module in (model_descent, rounds, scan):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, size)
 
 
 @pytest.mark.parametrize("targets", [None, 3])
 @pytest.mark.parametrize("budget", [8, 9, 12, 39])
-@pytest.mark.parametrize(("seed", "near_misses", "many_met"), [(0, 0, 0), (1, 3, 2), (2, 40, 100)])
-def test_the_search_ends_where_no_exchange_is_left(targets, budget, seed, near_misses, many_met, monkeypatch):
+@pytest.mark.parametrize(("seed", "near_misses", "many_met", "row"), [(0, 0, 0, 0), (1, 3, 2, 32), (2, 40, 100, 1000)])
+def test_the_search_ends_where_no_exchange_is_left(targets, budget, seed, near_misses, many_met, row, monkeypatch):
     """Few rows with 5 features have high leverages, where the model is far off: what it chooses is checked."""
-    in_small_pieces(monkeypatch, near_misses, many_met)
+    in_small_pieces(monkeypatch, near_misses, many_met, row)
     problem, theta = make_problem(targets, budget=budget, seed=seed, alpha=1e-4)
     value = problem.evaluate(theta, NO_LAM).value
     for _ in range(60):
@@ -130,6 +133,49 @@ def test_any_number_of_threads_finds_the_same(n, monkeypatch):
             found.append(problem.improve(theta, NO_LAM))
     assert np.array_equal(found[0].theta, found[1].theta)
     assert found[0][1:] == found[1][1:]
+
+
+@pytest.mark.parametrize("targets", [None, 3])
+@pytest.mark.parametrize("row", [0, 10**6])
+def test_parts_that_are_evaluated_together_change_what_they_change_alone(targets, row, monkeypatch):
+    monkeypatch.setattr(rounds, "ROW", row)
+    problem, theta = make_problem(targets)
+    seen = rounds.Rounds(problem.rows, problem.expansion(theta, NO_LAM), theta > 0.5, 1 / 40)
+    off, on = np.flatnonzero(theta == 1), np.flatnonzero(theta == 0)
+    parts = [(off[:2], on[::-1]), (off[2:5], on[4:9]), (off[5:], on[3:20:2])]
+    for (i, j), change in zip(parts, seen._changes_of(parts), strict=True):
+        exact = [[problem.evaluate(moved(theta, a, b), NO_LAM).value - seen.at.value for b in j] for a in i]
+        np.testing.assert_allclose(change, exact, rtol=1e-6, atol=1e-10 * seen.at.value)
+
+
+@pytest.mark.parametrize("targets", [None, 3])
+def test_the_rows_that_are_best_flipped_alone(targets):
+    problem, theta = make_problem(targets)
+    at = problem.expansion(theta, NO_LAM)
+    terms = at.terms(problem.rows.take(np.arange(40), at.origin))
+    flip = np.where(theta == 1, -1.0, 1.0)
+    changes = single_changes(exchange_terms(terms, terms.P_a @ at.H), flip / 40)
+    exact = [problem.evaluate(theta + flip * (np.arange(40) == i), NO_LAM).value - at.value for i in range(40)]
+    np.testing.assert_allclose(changes, exact, rtol=1e-6, atol=1e-10 * at.value)
+
+
+def test_exchanges_alone_cost_no_more_than_a_round(monkeypatch):
+    """They are looked for again and again, each time among 3 x 3 pairs at 4 apiece, and only while there is something left."""
+    monkeypatch.setattr(rounds, "ALONE", 3)
+    problem, theta = make_problem(m=400, budget=60)
+    looks = []
+    changes = scan.Scan._changes
+    monkeypatch.setattr(scan.Scan, "_changes", lambda self, off, on: looks.append((off.size, on.size)) or changes(self, off, on))
+    for pairs, most in ((0, 0), (1, 1), (36, 1), (37, 2), (10**9, 200)):
+        looks.clear()
+        search = rounds.Rounds(problem.rows, problem.expansion(theta, NO_LAM), theta > 0.5, 1 / 400)
+        made = search._exchanged_alone(pairs)
+        assert len(looks) <= most
+        assert set(looks) <= {(3, 3)}
+        assert (made > 0) == (most > 0)
+        after = problem.evaluate(search.chosen.astype(float), NO_LAM).value
+        assert after == pytest.approx(search.at.value, rel=1e-9)
+        assert after < problem.evaluate(theta, NO_LAM).value or not most
 
 
 def test_a_model_that_promises_too_much_is_not_followed(monkeypatch):
@@ -169,7 +215,7 @@ def test_equal_rows_do_not_keep_the_search_going():
     rng = np.random.default_rng(0)
     X = np.repeat(rng.normal(size=(10, 4)), 4, axis=0)
     y = np.repeat(rng.normal(size=10), 4)
-    problem = RidgeDistillation(X, y, X[:10], y[:10] + 1, budget=7, alpha=1e-9, compact=True)
+    problem = RidgeDistillation(X, y, X[:10], y[:10] + 1, budget=7, alpha=1e-9)
     result = mb.relax_and_penalize(problem, seed=0)
     assert result.theta.sum() == 7
     assert result.certificate.one_move_optimal
@@ -187,7 +233,8 @@ def test_gains_that_cannot_be_made_and_lost_digits_prove_nothing(monkeypatch, co
     monkeypatch.setattr(scan.Scan, "_changes", lambda *args: whole(*args) - 1e6)
     assert problem.improve(chosen, NO_LAM).tried == 0
     monkeypatch.undo()
-    search_all = scan.Scan.search_all
+    kind = rounds.Rounds if compact else scan.Scan
+    search_all = kind.search_all
 
     def with_few_digits(self, most):
         found = search_all(self, most)
@@ -195,7 +242,7 @@ def test_gains_that_cannot_be_made_and_lost_digits_prove_nothing(monkeypatch, co
         return found
 
     monkeypatch.setattr("mixbin.problems.distillation.ridge.LEAST_ENTRIES", 0)
-    monkeypatch.setattr(scan.Scan, "search_all", with_few_digits)
+    monkeypatch.setattr(kind, "search_all", with_few_digits)
     assert problem.improve(chosen, NO_LAM).tried == 0
 
 

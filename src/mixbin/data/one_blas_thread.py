@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+Part = TypeVar("Part")
 Out = TypeVar("Out")
 
 
@@ -60,7 +61,7 @@ on_one_blas_thread = OneBlasThread()
 """Decorates functions during which BLAS has one thread."""
 
 
-def in_threads(compute: Callable[[slice], Out], parts: Sequence[slice]) -> list[Out]:
+def in_threads(compute: Callable[[Part], Out], parts: Sequence[Part]) -> list[Out]:
     """``compute`` of every part, on as many threads as BLAS has, each with one BLAS thread; the results are in order.
 
     BLAS divides a product among its threads by lines of the result, and is slower on two threads than on one if these are few. A
@@ -69,7 +70,7 @@ def in_threads(compute: Callable[[slice], Out], parts: Sequence[slice]) -> list[
     n_threads = min(len(parts), on_one_blas_thread.threads_outside)
     errors = np.geterr()
 
-    def quietly(part: slice) -> Out:
+    def quietly(part: Part) -> Out:
         with np.errstate(**errors):  # a new thread would begin with NumPy's own settings
             return compute(part)
 

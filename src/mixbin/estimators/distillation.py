@@ -322,7 +322,6 @@ class DistillationRegressor(KeepsRows, MultiOutputMixin, RegressorMixin, BaseEst
             "outer_coef": self.outer_coef,
             "standardize": self.standardize,
             "cv_seed": self._cv_seed(rng) if check.is_text(self.outer_alpha, "cv") else 0,
-            "compact": True,
         }
 
     def _in_memory(self, X: Any, y: Any, X_val: Any, y_val: Any, rng: np.random.RandomState) -> Candidates:

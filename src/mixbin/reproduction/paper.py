@@ -130,7 +130,8 @@ def paper_problem(
         return GroupLassoStructure(X, y, X_val, y_val, lower="unrolled", lam_scale="linear", start="random", n_jobs=n_jobs)
     if budget is None:
         raise check.fail("budget", budget, "a number or a fraction of the rows", "such as 0.2")
-    return PublishedGradient(RidgeDistillation(X, y, X_val, y_val, budget=budget, alpha=ALPHA), batch=600, seed=seed)
+    ridge = RidgeDistillation(X, y, X_val, y_val, budget=budget, alpha=ALPHA, compact=False)
+    return PublishedGradient(ridge, batch=600, seed=seed)
 
 
 def _shortened(beta: float, steps: int | None) -> tuple[float, int]:

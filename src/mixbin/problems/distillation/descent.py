@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mixbin._validate import Floats
 from mixbin.data.one_blas_thread import on_one_blas_thread
 from mixbin.problem import FALL, Indices
-from mixbin.problems.distillation.exchange import ExchangeTerms, pair_changes, pair_work
+from mixbin.problems.distillation.exchange import ExchangeTerms, pair_changes, pair_work, single_changes
 from mixbin.problems.distillation.expansion import Expansion, RowTerms
 from mixbin.problems.work import OutOfWork, Work
 
@@ -58,14 +58,11 @@ class ExchangeBlock:
         return most
 
     def _promising(self, rows: Indices) -> Indices:
-        """The SIDE rows that lower J most when each is taken out or put in alone (the rank-one case of ``expansion``)."""
+        """The SIDE rows that lower J most when each is taken out or put in alone."""
         if rows.size <= SIDE:
             return rows
         self.work.add(rows.size * (4 + 4 * self.residual.shape[1]))
-        gain = np.where(self.chosen[rows], -self.weight, self.weight)
-        at = self._ends(rows)
-        C = (gain / (1.0 + gain * at.leverage))[:, None] * at.residual
-        alone = (at.slope * C).sum(axis=1) + 0.5 * at.bend * (C * C).sum(axis=1)
+        alone = single_changes(self._ends(rows), np.where(self.chosen[rows], -self.weight, self.weight))
         return np.asarray(rows[np.argpartition(alone, SIDE)[:SIDE]])
 
     def _ends(self, rows: Indices) -> ExchangeTerms:

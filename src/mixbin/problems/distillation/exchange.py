@@ -72,6 +72,12 @@ def _one_target(
     return change, C_off[..., None], C_on[..., None]
 
 
+def single_changes(rows: ExchangeTerms, gain: Floats) -> Floats:
+    """The change of J when each of these rows alone gains this weight: the rank-one case of ``expansion``."""
+    C = (gain / (1.0 + gain * rows.leverage))[:, None] * rows.residual
+    return np.asarray((rows.slope * C).sum(axis=1) + 0.5 * rows.bend * (C * C).sum(axis=1))
+
+
 def exchange_changes(off: RowTerms, on: RowTerms, i: Indices, j: Indices, H: Floats, weight: float) -> Floats:
     """The change of J when row off[i] loses ``weight`` and row on[j] gains it, for each pair (i, j)."""
     P_off_H = off.P_a @ H

@@ -1,7 +1,7 @@
 """Search for exchanges of a selected row for another that lower J: which rows the search looks at, and when it ends.
 
 ``exchange`` computes what one exchange changes, ``descent`` makes many exchanges one after the other, ``model_descent`` many at
-once, and ``scan`` looks through all of them.
+once, and ``scan`` looks through all of them, in large tables in ``rounds``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from mixbin.problems.distillation.descent import descend, lowest
 from mixbin.problems.distillation.exchange import exchange_changes
 from mixbin.problems.distillation.expansion import Expansion
 from mixbin.problems.distillation.model_descent import descend_by_model
+from mixbin.problems.distillation.rounds import Rounds
 from mixbin.problems.distillation.scan import POOL, Scan
 from mixbin.problems.work import OutOfWork, Work
 from mixbin.sets import Budget
@@ -120,7 +121,7 @@ class ExchangeSearch:
         if made:
             work.add(self.problem.fit_work(chosen))
             at = self.problem.expansion(chosen, lam, work)
-        scan = Scan(self.rows, at, chosen, 1.0 / self.rows.n_rows, work, by_model)
+        scan = (Rounds if by_model else Scan)(self.rows, at, chosen, 1.0 / self.rows.n_rows, work)
         try:
             best_change = scan.search_all(EXCHANGES)
         finally:

@@ -36,6 +36,7 @@ def descend_by_model(
     most: int,
     work: Work,
     first: Indices | None = None,
+    most_blocks: float = np.inf,
 ) -> NDArray[np.bool_]:
     """Make exchanges that lower J until few are found, and return which rows are selected afterwards.
 
@@ -55,15 +56,17 @@ def descend_by_model(
         Counts the multiply-adds. When it is used up, the exchanges made so far are returned.
     first : index array, optional
         The rows of the first block; by default those that promise most.
+    most_blocks : int, optional
+        The largest number of blocks.
     """
     chosen, promising = chosen.copy(), PromisingRows(rows, work)
-    made = tired = 0
+    made = tired = seen = 0
     try:
-        while made < most and tired < PATIENCE:
+        while made < most and tired < PATIENCE and seen < most_blocks:
             part = promising.block(at, chosen) if first is None else first
             first = None
             at, count = _exchanged(at, rows.take(part, at.origin), part, chosen, weight, most - made, work)
-            made, tired = made + count, 0 if count > LITTLE else tired + 1
+            made, seen, tired = made + count, seen + 1, 0 if count > LITTLE else tired + 1
     except (OutOfWork, FewDigits, np.linalg.LinAlgError):
         pass
     return chosen

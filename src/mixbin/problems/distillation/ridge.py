@@ -104,10 +104,10 @@ class RidgeDistillation:
     chunks : sequence of int, optional
         Work on blocks with these numbers of rows, as on a Dask array with these chunks, and to the same bits. For arrays only.
         A block is computed on one BLAS thread.
-    compact : bool, default False
-        Whether speed matters more than the bits of the results in docs/results. A large table may then also store columns that
-        mostly repeat one value by their other entries, and makes many exchanges at once: a run on BlogFeedback takes less than
-        half of the time (benchmarks/blog.py). ``DistillationRegressor`` and ``mixbin distill`` set it.
+    compact : bool, default True
+        Whether a large table may also store columns that mostly repeat one value by their other entries, and make many exchanges
+        at once: a run on BlogFeedback then takes a third of the time (benchmarks/blog.py). False gives the bits of the results in
+        docs/results.
 
     Attributes
     ----------
@@ -163,7 +163,7 @@ class RidgeDistillation:
         standardize: bool = False,
         cv_seed: int = 0,
         chunks: Sequence[int] | None = None,
-        compact: bool = False,
+        compact: bool = True,
     ) -> None:
         X, y, X_val, y_val = checked(X, y, X_val, y_val)
         fixed_or_range = checked_alpha(alpha)
@@ -302,7 +302,7 @@ class RidgeDistillation:
         With hardly more rows than features, rows have leverages near 1, and a quadratic model says little.
         """
         large = self._rows.n_rows * int(self._R.shape[1]) >= LEAST_ENTRIES
-        return self.compact and large and self.theta_set.k >= ROWS_PER_FEATURE * self.n_features
+        return self.compact and self._rows.random_access and large and self.theta_set.k >= ROWS_PER_FEATURE * self.n_features
 
     @property
     def rows(self) -> RowStore:
@@ -377,7 +377,7 @@ class RidgeDistillation:
         settings = f"RidgeDistillation 1 {self.theta_set!r} {self.alpha!r} {self._one_target} {self._rows.digest()}"
         if self.standardize:
             settings += " standardised"
-        if self.compact:
+        if self.by_model or isinstance(self._rows, RowsOnThreads):  # elsewhere ``compact`` changes no bit
             settings += " compact"
         return digest(self._val_mean, self._R, settings=settings)
 

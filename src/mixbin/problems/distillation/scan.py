@@ -7,21 +7,19 @@ bound is not below the best change so far need not be evaluated.
 """
 
 from collections.abc import Iterator
-from copy import copy
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mixbin._validate import Floats
-from mixbin.data.one_blas_thread import in_threads, on_one_blas_thread
+from mixbin.data.one_blas_thread import on_one_blas_thread
 from mixbin.data.rows import ENTRIES_AT_ONCE, FetchedRows, RowStore
 from mixbin.data.usual_values import UsualValueRows
 from mixbin.problem import FALL, Indices
 from mixbin.problems.distillation.descent import descend
 from mixbin.problems.distillation.exchange import ExchangeTerms, exchange_terms, pair_changes, pair_work
 from mixbin.problems.distillation.expansion import Expansion, RowTerms
-from mixbin.problems.distillation.model_descent import descend_by_model
 from mixbin.problems.work import OutOfWork, Work
 
 FIRST_SIDE = 128
@@ -42,13 +40,6 @@ MOST_AFTER = 500
 ENOUGH_MET, MOST_MET = 16, 256
 """The scan collects the rows of improving exchanges until it has more than ENOUGH_MET, and then makes exchanges between them. One
 block adds at most MOST_MET rows to put in."""
-NEAR_MISSES = 512
-"""In large tables exchanges are also made between this many rows of each kind that come closest to one that lowers J: there a
-round costs more than exchanges."""
-PARTS = 8
-"""A round through a large table is divided into this many parts, so that two or more threads share them."""
-MANY_MET = 256
-"""A part of a round ends once more rows are met whose exchanges lower J: far from the answer they would be without number."""
 KEPT_ENTRIES = 2**21
 """If all rows together have at most this many entries (16 MB), the scan keeps them centred instead of centring some again and
 again."""
@@ -67,8 +58,6 @@ class Exchange(NamedTuple):
 class Scan:
     """The exchanges between the candidate rows of one selection, or between some of them; ``weight`` is 1/m.
 
-    With ``by_model`` the exchanges found are made as in ``model_descent``, else as in ``descent``.
-
     Once ``work`` is used up, every method raises OutOfWork; ``chosen`` then holds the selection reached so far.
     """
 
@@ -79,9 +68,8 @@ class Scan:
         chosen: NDArray[np.bool_],
         weight: float,
         work: Work | None = None,
-        by_model: bool = False,
     ) -> None:
-        self.rows, self.at, self.chosen, self.by_model = rows, at, chosen.copy(), by_model
+        self.rows, self.at, self.chosen = rows, at, chosen.copy()
         self.weight, self._work = weight, Work() if work is None else work
         few = rows.n_rows * (len(at.P) + at.coef.shape[1]) <= KEPT_ENTRIES
         self._zhat = rows.take(np.arange(rows.n_rows), at.origin) if few else None
@@ -93,7 +81,7 @@ class Scan:
         best, side = self._best_pair(Exchange(-1, -1, np.inf), off[:FIRST_SIDE], on[:FIRST_SIDE]), self.bounds.side(on)
         for start in range(0, off.size, BLOCK_ROWS):
             i = off[start : start + BLOCK_ROWS]
-            for part, j in self._open(i, side, best.change):
+            for part, j, _ in self._open(i, side, best.change):
                 best = self._best_pair(best, part, j)
         return best
 
@@ -109,8 +97,6 @@ class Scan:
             The change by the best exchange that is left. None of these lowers J by more than rounding. NaN if exchanges were made
             and the others have not been looked through again, or if gains were found that cannot be made, by lack of digits.
         """
-        if self.by_model:
-            return self._search_in_rounds(most)
         order = self._sorted(self.chosen, -1.0)
         n_blocks = -(-order.size // BLOCK_ROWS)
         best, made, clean, k, seen, n_met = np.inf, 0, 0, 0, 0, 0
@@ -126,7 +112,7 @@ class Scan:
             if fresh or k % LARGE_BLOCK == 0:
                 large = slice(k // LARGE_BLOCK * LARGE_BLOCK * BLOCK_ROWS, (k // LARGE_BLOCK + 1) * LARGE_BLOCK * BLOCK_ROWS)
                 near = self._near(order[large], side, max(best, -least))
-            for part, j in self._open(i, near, max(best, -least)):
+            for part, j, _ in self._open(i, near, max(best, -least)):
                 change = self._changes(part, j)
                 by_off, by_on = change.min(axis=1), change.min(axis=0)
                 best = min(best, float(by_off.min()))
@@ -134,9 +120,9 @@ class Scan:
                 n_met += met[-2].size + met[-1].size
             clean, k, seen = clean + 1, (k + 1) % n_blocks, seen + 1
             if n_met > ENOUGH_MET or (clean == n_blocks and best < -least):
-                out, into = self._descend(np.unique(np.concatenate(met)))
-                order[np.isin(order, out)] = into
-                count = out.size
+                before, after = self.chosen, self._descended(np.unique(np.concatenate(met)))
+                order[np.isin(order, np.flatnonzero(before & ~after))] = np.flatnonzero(after & ~before)
+                count = self._move(after)
                 if not count:  # what looked like a gain was rounding
                     return np.nan
                 made += count
@@ -145,84 +131,10 @@ class Scan:
                     return np.nan
         return best
 
-    def _search_in_rounds(self, most: int) -> float:
-        """The same for a large table: look at all blocks, then make exchanges between the rows that were met, and so on.
-
-        There it takes less time to make many exchanges at once than to look at few blocks in between.
-        """
-        made = 0
-        while made < most:
-            best, met = self._round()
-            if best >= -FALL * abs(self.at.value):
-                return best
-            out, _ = self._descend(met)
-            if not out.size:  # what looked like a gain was rounding
-                return np.nan
-            made += out.size
-        return np.nan
-
-    def _round(self) -> tuple[float, Indices]:
-        """The change by the best of all exchanges, and the rows of those that lower J or come close to it."""
-        off, on = self._sorted(self.chosen, -1.0), self._sorted(~self.chosen, 1.0)
-        side, large = self.bounds.side(on), LARGE_BLOCK * BLOCK_ROWS
-        starts = np.arange(large, off.size, large)
-        parts = [slice(part[0], part[-1] + large) for part in np.array_split(starts, PARTS) if part.size]
-        # The rows that promise most come first, and by themselves: their best change rules out most of the others.
-        first = self._look_through(off[:large], side, self._easy_change(off, on))
-
-        def looked_through(at: slice) -> Looked:
-            one = copy(self)
-            one._work, one.bounds = self._work.part(len(parts)), copy(self.bounds)
-            one.bounds._work = one._work
-            try:
-                return one._look_through(off[at], side, first.best)
-            except OutOfWork:
-                return Looked(np.inf, [], NearMisses(), one._work)
-
-        others = in_threads(looked_through, parts)
-        for it in others:
-            self._work.join(it.work)
-            first.missed.join(it.missed)
-        met = [rows for it in (first, *others) for rows in it.met]
-        return min(it.best for it in (first, *others)), np.unique(np.concatenate(met + first.missed.rows()))
-
-    def _easy_change(self, off: Indices, on: Indices) -> float:
-        """A low change that is easy to find: between the rows that promise most, or between rows that hardly matter."""
-        quiet = (rows[np.argsort(np.abs(self.bounds.fit[rows]), kind="stable")] for rows in (off, on))
-        sides = [(off[:BLOCK_ROWS], on[:FIRST_SIDE]), tuple(rows[:FIRST_SIDE] for rows in quiet)]
-        return min(float(self._changes(*pair).min()) for pair in sides)
-
-    def _look_through(self, off: Indices, on: "Side", best: float) -> "Looked":
-        """Look at the exchanges of these rows for those of ``on``, of which ``best`` is known to be possible.
-
-        This ends once many rows are met whose exchanges lower J: then these are made first.
-        """
-        least, large = FALL * abs(self.at.value), LARGE_BLOCK * BLOCK_ROWS
-        met: list[Indices] = []
-        missed, n_met = NearMisses(), 0
-        for start in range(0, off.size, BLOCK_ROWS):
-            if start % large == 0:
-                near = self._near(off[start : start + large], on, max(best, -least))
-            for part, j in self._open(off[start : start + BLOCK_ROWS], near, max(best, -least)):
-                change = self._changes(part, j)
-                by_off, by_on = change.min(axis=1), change.min(axis=0)
-                best = min(best, float(by_off.min()))
-                met += [part[by_off < -least], j[by_on < -least][:MOST_MET]]
-                n_met += met[-2].size + met[-1].size
-                missed.add(part, by_off, j, by_on)
-            if n_met > MANY_MET:
-                break
-        return Looked(best, met, missed, self._work)
-
-    def _descend(self, part: Indices) -> tuple[Indices, Indices]:
-        """Make exchanges between the rows of ``part``, then among the most promising rows.
-
-        Returns the rows that were taken out and those that were put in.
-        """
+    def _move(self, after: NDArray[np.bool_]) -> int:
+        """Go on from this selection; returns the number of exchanges that lead to it."""
         work = self._work
-        after = self._descended_by_model(part) if self.by_model else self._descended_in_pool(part)
         flipped = np.flatnonzero(after != self.chosen)
-        out, into = flipped[self.chosen[flipped]], flipped[~self.chosen[flipped]]
         self.chosen = after
         if work.used_up:
             raise OutOfWork
@@ -233,12 +145,10 @@ class Scan:
             self._update(changed, gains, before)
         else:
             self._compute()
-        return out, into
+        return flipped.size // 2
 
-    def _descended_by_model(self, part: Indices) -> NDArray[np.bool_]:
-        return descend_by_model(self.at, self.rows, self.chosen, self.weight, MOST_AFTER, self._work, part)
-
-    def _descended_in_pool(self, part: Indices) -> NDArray[np.bool_]:
+    def _descended(self, part: Indices) -> NDArray[np.bool_]:
+        """Which rows are selected after exchanges between the rows of ``part``, then among the most promising rows."""
         pool = np.union1d(part, np.concatenate([self._sorted(self.chosen, -1.0)[:POOL], self._sorted(~self.chosen, 1.0)[:POOL]]))
         first, after = np.searchsorted(pool, part), self.chosen.copy()
         after[pool] = descend(self.at, self._take(pool), self.chosen[pool], self.weight, MOST_AFTER, self._work, first)
@@ -319,8 +229,8 @@ class Scan:
         rows = np.flatnonzero(kind)
         return np.asarray(rows[np.argsort(sign * self.bounds.fit[rows], kind="stable")])
 
-    def _open(self, i: Indices, on: "Side", enough: float) -> Iterator[tuple[Indices, Indices]]:
-        """The exchanges that the bounds do not rule out: parts of ``i``, each with the rows to put in."""
+    def _open(self, i: Indices, on: "Side", enough: float) -> Iterator[tuple[Indices, Indices, Floats]]:
+        """The exchanges that the bounds do not rule out: parts of ``i``, rows to put in, and a bound for each of these."""
         near = self._near(i, on, enough)
         if near.rows.size * i.size > BLOCK_PAIRS and i.size > 1:
             # One row of high leverage loosens the bound of its whole block. The parts without that row have tight bounds again.
@@ -328,9 +238,10 @@ class Scan:
                 if part.size:
                     yield from self._open(part, near, enough)
             return
-        j = self.bounds.open_rows(i, near, enough / self.weight) if near.rows.size else near.rows
-        if j.size:
-            yield i, j
+        if near.rows.size:
+            j, bound = self.bounds.open_rows(i, near, enough / self.weight)
+            if j.size:
+                yield i, j, self.weight * bound
 
     def _near(self, i: Indices, on: "Side", enough: float) -> "Side":
         """The rows to put in that the joint bound of all rows ``i`` does not rule out."""
@@ -340,54 +251,6 @@ class Scan:
         change = self._changes(off, on)
         i, j = divmod(int(np.argmin(change)), on.size)
         return Exchange(int(off[i]), int(on[j]), float(change[i, j])) if change[i, j] < best.change else best
-
-
-class NearMisses:
-    """The rows whose exchanges come closest to lowering J.
-
-    Once some exchanges are made, those that lower J next are mostly among these, and need not wait for the next round.
-    """
-
-    def __init__(self) -> None:
-        none, changes = np.empty(0, dtype=np.intp), np.empty(0)
-        self._off, self._on = ([none], [changes]), ([none], [changes])
-
-    def add(self, off: Indices, by_off: Floats, on: Indices, by_on: Floats) -> None:
-        """Note the lowest change by an exchange of each of these rows."""
-        for (rows, lows), new, low in ((self._off, off, by_off), (self._on, on, by_on)):
-            rows.append(new)
-            lows.append(low)
-            if len(rows) > NEAR_MISSES:
-                kept, change = np.concatenate(rows), np.concatenate(lows)
-                lowest = np.argsort(change, kind="stable")[: 2 * NEAR_MISSES]
-                rows[:], lows[:] = [kept[lowest]], [change[lowest]]
-
-    def join(self, other: "NearMisses") -> None:
-        """Note those of another part."""
-        for (rows, lows), (others, other_lows) in ((self._off, other._off), (self._on, other._on)):
-            rows += others
-            lows += other_lows
-
-    def rows(self) -> list[Indices]:
-        """At most NEAR_MISSES rows of each side."""
-        best = []
-        for rows, lows in (self._off, self._on):
-            kept, change = np.concatenate(rows), np.concatenate(lows)
-            kept = kept[np.argsort(change, kind="stable")]
-            _, first = np.unique(kept, return_index=True)
-            best.append(kept[np.sort(first)[:NEAR_MISSES]])
-        return best
-
-
-class Looked(NamedTuple):
-    """What was seen in a part of a round."""
-
-    best: float
-    """The change by the best exchange."""
-    met: list[Indices]
-    """The rows of exchanges that lower J."""
-    missed: NearMisses
-    work: Work
 
 
 class Side(NamedTuple):
@@ -405,10 +268,13 @@ class Side(NamedTuple):
 
 
 class Bounds:
-    """Lower bounds for the change of J divided by the weight, computed from the terms of each row by itself."""
+    """Lower bounds for the change of J divided by the weight, computed from the terms of each row by itself.
+
+    ``n_pairs`` counts the pairs that were bounded by themselves.
+    """
 
     def __init__(self, rows: ExchangeTerms, weight: float, work: Work) -> None:
-        self._work = work
+        self._work, self.n_pairs = work, 0
         work.add(len(rows.leverage) * (4 + 3 * rows.slope.shape[1]))
         self.leverage, self.residual, self.slope = weight * np.maximum(rows.leverage, 0.0), rows.residual, rows.slope
         self.root, self.fit = np.sqrt(self.leverage), np.einsum("ne,ne->n", rows.slope, rows.residual)
@@ -473,11 +339,20 @@ class Bounds:
             return np.asarray(least < (enough * low) * into)
         return np.asarray(least < (enough * high) * into + (enough * float(self.leverage[i].max())) * leverage)
 
-    def open_rows(self, i: Indices, j: Side, enough: float) -> Indices:
-        """The rows j for which the bound of a pair with some row i is below ``enough``."""
+    def open_rows(self, i: Indices, j: Side, enough: float) -> tuple[Indices, Floats]:
+        """The rows j for which the bound of a pair with some row i is below ``enough``, and the lowest such bound."""
+        self.n_pairs += i.size * j.rows.size
         self._work.add(i.size * j.rows.size * (24 + 2 * self.slope.shape[1]))
+        lowest = np.fmin.reduce(
+            self._pair_bounds(i, j, enough), axis=0
+        )  # NaN, if only a tiny alpha tells rows apart, opens nothing
+        open_ = np.flatnonzero(lowest < enough)
+        return j.rows[open_], lowest[open_]
+
+    def _pair_bounds(self, i: Indices, j: Side, enough: float) -> Floats:
+        """``bound``; where it is not below ``enough``, any number that is not."""
         if self.leverage[i].max() >= 1.0 - LEVERAGE_MARGIN:
-            return j.rows[(self.bound(i, j.rows) < enough).any(axis=0)]
+            return self.bound(i, j.rows)
         # The same as ``bound`` in fewer passes: sums of two outer products are thin matrix products.
         out, put = self._out[i], j.terms
         alone = out[:, :1] * put[1]
@@ -494,4 +369,4 @@ class Bounds:
         np.maximum(apart, 0.0, out=apart)
         apart *= apart
         bound += apart
-        return j.rows[(bound < enough).any(axis=0)]
+        return np.asarray(bound)

@@ -90,7 +90,7 @@ class RidgeStudy(RowStudy):
         budget, options = self.budget, self.options
         settings: dict[str, Any] = {"budget": 1 if budget is None else budget}
         settings |= {"alpha": options.alpha, "outer_alpha": self.outer_alpha}
-        settings |= {"standardize": options.standardize, "cv_seed": options.seed, "compact": True}
+        settings |= {"standardize": options.standardize, "cv_seed": options.seed}
         return RidgeDistillation(*tables, **settings)
 
     def contents(self) -> dict[str, Any]:
