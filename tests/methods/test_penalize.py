@@ -10,6 +10,7 @@ import pytest
 
 import mixbin as mb
 from mixbin import Status
+from mixbin.methods import run
 from mixbin.methods.journal import Journal
 from tests.instances import QuadraticG, optimum, quadratic, tiny_instances
 
@@ -243,6 +244,25 @@ def test_theta0_lam0_and_epsilon0_are_used():
     mb.relax_and_penalize(problem, theta0=theta0, lam0=[1.5], starts=1, seed=0, callbacks=[first.append])
     np.testing.assert_array_equal(first[0].theta, theta0)
     assert first[0].lam == pytest.approx([1.5])
+
+
+def test_a_penalty_too_weak_to_move_theta_grows_faster_until_it_can():
+    """G is lowest at 0.4 everywhere."""
+    target = np.full(12, 0.4)
+    problem = mb.FunctionProblem(lambda theta: (0.5 * np.sum((theta - target) ** 2), theta - target), mb.Hypercube(12))
+    ratios, first = {}, {}
+    for search in ("portfolio", "path"):
+        result = mb.relax_and_penalize(problem, seed=0, starts=1, search=search, epsilon0=1e9)
+        assert result.value == pytest.approx(0.96)
+        frame = result.trace.to_frame().query("phase == 'penalise' and start == 0")
+        epsilon = frame.groupby("outer")["epsilon"].first().to_numpy()
+        ratios[search], first[search] = epsilon[1:] / epsilon[:-1], epsilon[1]
+    np.testing.assert_allclose(ratios["path"], 0.5)
+    np.testing.assert_allclose(ratios["portfolio"][1:], 0.5)
+    powers = 1e9 * 0.5 ** np.arange(60)
+    # The points tried: all zeros, and a quarter and a sixteenth of the way there.
+    jump = max((12 * (0.24 - x * (1 - x))) / (6 * (0.4 - x) ** 2) for x in (0.0, 0.3, 0.375))
+    assert first["portfolio"] == pytest.approx(powers[powers <= run.GRADUAL * jump].max())
 
 
 def test_inner_steps_as_a_schedule():

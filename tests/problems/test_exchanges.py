@@ -200,7 +200,7 @@ def test_a_problem_may_ask_for_less_than_all_exchanges():
 @pytest.mark.parametrize("compact", [False, True])
 def test_equal_rows_that_a_tiny_alpha_tells_apart(compact, monkeypatch):
     """Updates for exchanges of equal rows meet singular matrices: the search goes on elsewhere."""
-    monkeypatch.setattr("mixbin.problems.distillation.ridge.LEAST_ENTRIES", 0)
+    monkeypatch.setattr("mixbin.problems.distillation.ridge.MODELLED_ENTRIES", 0)
     rng = np.random.default_rng(0)
     X, y = np.repeat(rng.normal(size=(10, 4)), 4, axis=0), np.repeat(rng.normal(size=10), 4)
     problem = RidgeDistillation(X, y, X[:10], y[:10] + 1, budget=7, alpha=1e-12, compact=compact)

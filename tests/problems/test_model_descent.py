@@ -19,7 +19,7 @@ NO_LAM = np.empty(0)
 @pytest.fixture(autouse=True)
 def _large(monkeypatch):
     """Every table counts as large."""
-    monkeypatch.setattr("mixbin.problems.distillation.ridge.LEAST_ENTRIES", 0)
+    monkeypatch.setattr("mixbin.problems.distillation.ridge.MODELLED_ENTRIES", 0)
 
 
 def make_problem(targets=None, budget=9, seed=0, m=40, alpha=0.01, **keywords):
@@ -241,7 +241,7 @@ def test_gains_that_cannot_be_made_and_lost_digits_prove_nothing(monkeypatch, co
         self.at = self.at._replace(value=self.at.value * (1 + 1e-7))
         return found
 
-    monkeypatch.setattr("mixbin.problems.distillation.ridge.LEAST_ENTRIES", 0)
+    monkeypatch.setattr("mixbin.problems.distillation.ridge.MODELLED_ENTRIES", 0)
     monkeypatch.setattr(kind, "search_all", with_few_digits)
     assert problem.improve(chosen, NO_LAM).tried == 0
 

@@ -1,7 +1,7 @@
 """Jumps off stationary points of the penalised problem, where a first-order solver sees no descent."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,27 +16,40 @@ SHARES = (1.0, 0.25, 0.0625)
 """A jump off a stationary point is tried in full, then over these shares of the way, until G + phi/eps falls."""
 
 
+class Jumped(NamedTuple):
+    """Where to go on, and what it took."""
+
+    state: State
+    """After the jump; the same state if G + phi/eps falls nowhere."""
+    epsilon: float = np.inf
+    """At this eps one of the points tried would be as low; infinite if a jump was made or none was tried."""
+
+
 def off_stationary_points(
     objective: Objective, solver: Solver[Any], state: State, theta_before: Floats, new_rng: Callable[[], np.random.Generator]
-) -> State:
+) -> Jumped:
     """Break ties between entries. If the outer iteration has not moved theta, jump towards the nearest vertex.
 
-    Either is done only if G + phi/eps falls; otherwise the state is returned unchanged.
+    Either is done only if G + phi/eps falls.
     """
     theta_set = objective.problem.theta_set
     gathered = gather_ties(theta_set, state.theta, state.grad_theta, new_rng())
-    jumped = None if gathered is None else _jump(objective, solver, state, gathered, new_rng)
+    if gathered is not None:
+        jumped = _jump(objective, solver, state, gathered, new_rng)
+        if jumped.state is not state:
+            return jumped
     del gathered
-    if jumped is None and np.max(np.abs(state.theta - theta_before), initial=0.0) < STALLED:
-        jumped = _jump(objective, solver, state, theta_set.vertex(state.theta).astype(np.float64), new_rng)
-    return state if jumped is None else jumped
+    if np.max(np.abs(state.theta - theta_before), initial=0.0) < STALLED:
+        return _jump(objective, solver, state, theta_set.vertex(state.theta).astype(np.float64), new_rng)
+    return Jumped(state)
 
 
 def _jump(
     objective: Objective, solver: Solver[Any], here: State, target: Floats, new_rng: Callable[[], np.random.Generator]
-) -> State | None:
-    """The state on the way to ``target``, at the first of SHARES where G + phi/eps is lower; None if it is lower nowhere."""
-    now = objective.total(here.value if here.exact else evaluated(objective, here), here.phi)
+) -> Jumped:
+    """The state on the way to ``target``, at the first of SHARES where G + phi/eps is lower."""
+    value, epsilon = here.value if here.exact else evaluated(objective, here), 0.0
+    now = objective.total(value, here.phi)
     for share in SHARES:
         theta = target
         if share < 1.0:
@@ -47,10 +60,12 @@ def _jump(
         except NoFiniteValue:
             continue
         if objective.total(jumped.value, jumped.phi) < now:
-            return jumped
+            return Jumped(jumped)
+        if jumped.value > value:
+            epsilon = max(epsilon, (here.phi - jumped.phi) / (jumped.value - value))
         # Free the state before the next one is made: theta may be very large.
         del jumped, theta
-    return None
+    return Jumped(here, epsilon or np.inf)
 
 
 def evaluated(objective: Objective, state: State) -> float:

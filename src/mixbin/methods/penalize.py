@@ -58,7 +58,7 @@ def relax_and_penalize(
         the relaxed stage.
     beta : float
         After each outer iteration eps is multiplied by this number. A number nearer to 1 is slower but usually gives a better
-        answer.
+        answer. While the penalty is too weak to move theta, the default search multiplies eps several times.
     penalty : Penalty, optional
         ``Quadratic()`` by default.
     solver : Solver or str, optional

@@ -36,6 +36,8 @@ from mixbin.solvers.base import LEAST, NoFiniteValue
 
 FIRST_WEIGHT = 1e-3
 """The first weight of the penalty, 1/eps, is this share of the scale of the gradient: a small perturbation of G."""
+GRADUAL = 32.0
+"""eps falls step by step from this many times the eps at which a point tried off a stationary point would be as low."""
 LAM_SOLVER = SpectralGradient(memory=1)
 LAM_STEPS = 50
 """At a binary theta, LAM_SOLVER makes at most this many steps to optimise lam."""
@@ -239,9 +241,14 @@ class Run:
             self._round(f"max_outer = {settings.max_outer} reached at distance {distance:.2g}; {REPAIR}")
         else:
             assert at.theta_before is not None
-            state = off_stationary_points(self.objective, settings.solver, at.state, at.theta_before, self._rng)
+            jumped = off_stationary_points(self.objective, settings.solver, at.state, at.theta_before, self._rng)
             at.outer += 1
-            self._reweight(state, max(at.epsilon * settings.beta, SMALLEST_EPSILON))
+            epsilon = at.epsilon * settings.beta
+            if settings.search == "portfolio":
+                # Until the penalty can compete with G, theta would stay where it is.
+                while epsilon > GRADUAL * jumped.epsilon:
+                    epsilon *= settings.beta
+            self._reweight(jumped.state, max(epsilon, SMALLEST_EPSILON))
 
     def _round(self, message: str) -> None:
         """Round theta, or leave it relaxed, as ``rounding`` says: the penalty has not made it binary."""
