@@ -109,8 +109,8 @@ class RidgeDistillation:
         A block is computed on one BLAS thread.
     compact : bool, default True
         Whether a large table may also store columns that mostly repeat one value by their other entries, and make many exchanges
-        at once: a run on BlogFeedback then takes a third of the time (benchmarks/blog.py). False gives the bits of the results in
-        docs/results.
+        at once: a run on BlogFeedback then takes less than a third of the time (benchmarks/blog.py). False gives the bits of
+        the results in docs/results.
 
     Attributes
     ----------
