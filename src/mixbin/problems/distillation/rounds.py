@@ -34,7 +34,6 @@ PARTS = 8
 """A round is divided into this many parts, so that two or more threads share them."""
 MANY_MET = 256
 """A part of a round ends once more rows are met whose exchanges lower J: far from the answer they would be without number."""
-
 ROW = 32
 """Gathering a row takes as long as multiplying it by this many others."""
 ALONE = 512
@@ -138,11 +137,10 @@ class Rounds(Scan):
         for start in range(0, off.size, BLOCK_ROWS):
             if start % large == 0:
                 side = self._near(off[start : start + large], on, max(best, -least))
-            open_ = sorted(
-                self._open(off[start : start + BLOCK_ROWS], side, max(best, -least)), key=lambda it: float(it[2].min())
-            )
+            open_ = self._open(off[start : start + BLOCK_ROWS], side, max(best, -least))
             # The most promising part first: its best change rules out most of the others.
-            for some in (open_[:1], open_[1:]):
+            parts = sorted(open_, key=lambda it: float(it[2].min()))
+            for some in (parts[:1], parts[1:]):
                 left = [(i, j[bound < max(best, -least)]) for i, j, bound in some]
                 left = [(i, j) for i, j in left if j.size]
                 for (i, j), change in zip(left, self._changes_of(left) if left else [], strict=True):
@@ -165,9 +163,10 @@ class Rounds(Scan):
         off, open_ = np.concatenate([i for i, _ in parts]), np.zeros(self.rows.n_rows, dtype=np.bool_)
         for _, j in parts:
             open_[j] = True
-        on, place = np.flatnonzero(open_), np.empty(self.rows.n_rows, dtype=np.intp)
+        on = np.flatnonzero(open_)
         if len(parts) == 1 or (ROW + off.size) * on.size > sum((ROW + i.size) * j.size for i, j in parts):
             return [self._changes(i, j) for i, j in parts]
+        place = np.empty(self.rows.n_rows, dtype=np.intp)
         place[on] = np.arange(on.size)
         d, e = len(self.at.P) - 1, self.at.coef.shape[1]
         P_a = self.at.terms(self._take(off), work=self._work).P_a
