@@ -51,13 +51,6 @@ def arrays(*leave_out):
     return {**parts, "feature_names": np.array(NAMES)}
 
 
-def test_a_run_waits_for_no_package_that_it_does_not_need(tmp_path):
-    arguments = ["mixbin", "groups", *MADE, *QUICK, "--out", str(tmp_path / "run"), "--json"]
-    code = f"import sys; sys.argv = {arguments!r}\nfrom mixbin.cli import main\ntry: main()\nfinally: print(*sys.modules)"
-    got = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"sklearn", "pandas", "pyarrow", "joblib"} & set(got.stdout.split())
-
-
 def write_folder(folder, **there):
     folder.mkdir(exist_ok=True)
     for ending in ("", "_val", "_test"):

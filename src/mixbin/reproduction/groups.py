@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from mixbin.datasets import make_group_lasso
 from mixbin.datasets.group_lasso import GroupLassoData
 from mixbin.problems import GroupLassoStructure
-from mixbin.problems.group_lasso.agreement import adjusted_rand
 from mixbin.progress import Event
 from mixbin.reproduction.job import Job, Record, Work
 from mixbin.reproduction.paper import paper_problem, paper_settings
@@ -81,6 +80,8 @@ def _problem_and_keywords(job: Job, data: GroupLassoData) -> tuple[GroupLassoStr
 
 def measure(problem: GroupLassoStructure, data: GroupLassoData, theta: NDArray[Any], lam: Any) -> Record:
     """G, the test error, the error of the models in the spectral and the Frobenius norm, and the adjusted Rand index."""
+    from sklearn.metrics import adjusted_rand_score
+
     weights = theta.astype(np.float64)
     missed = problem.coef(weights, lam) - data.coef
     # For the adjusted Rand index, a feature in no group counts as a group of its own.
@@ -91,7 +92,7 @@ def measure(problem: GroupLassoStructure, data: GroupLassoData, theta: NDArray[A
         "test": problem.loss(weights, lam, data.X_test, data.y_test),
         "error": float(np.linalg.norm(missed, 2)),
         "frobenius": float(np.linalg.norm(missed)),
-        "index": adjusted_rand(data.labels, found),
+        "index": float(adjusted_rand_score(data.labels, found)),
         "lam": float(lam),
     }
 

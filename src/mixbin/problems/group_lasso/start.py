@@ -3,11 +3,8 @@
 See docs/maths.md, "A start from the data".
 """
 
-import warnings
-
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
 from mixbin._validate import Floats
 from mixbin.data.tasks import Tasks
@@ -19,8 +16,6 @@ MOST_ROUNDS = 20
 """The largest number of rounds of moves, for each entry of VARIANCE_STEPS."""
 LEAST_GAIN = 1e-6
 """A feature moves only if that raises the logarithm of the evidence by more than this."""
-CLUSTERINGS, ITERATIONS = 30, 30
-"""How often k-means begins, and its iterations each time. Of all, the clusters nearest to their centres are taken."""
 
 
 def structure_of(train: Tasks, n_groups: int, seed: int, n_jobs: int) -> Labels:
@@ -72,34 +67,18 @@ def usage_similarity(train: Tasks, n_jobs: int, penalty_share: float | None = No
 
 def clustered(similarity: Floats, n_groups: int, seed: int) -> Labels:
     """Labels by spectral clustering; features without a positive correlation to any other are spread over the groups."""
+    from sklearn.cluster import SpectralClustering
+
     affinity = np.maximum(similarity, 0.0)
     alone = affinity.sum(axis=1) <= affinity.diagonal()
     labels = np.arange(len(affinity), dtype=np.int64) % n_groups
     used = np.flatnonzero(~alone)
     if used.size > n_groups:
         # A small similarity between all features keeps the graph connected, which the spectral embedding needs.
-        labels[used] = _spectral(affinity[np.ix_(used, used)] + 1e-6, n_groups, seed)
+        part = affinity[np.ix_(used, used)] + 1e-6
+        method = SpectralClustering(n_groups, affinity="precomputed", random_state=seed)
+        labels[used] = method.fit_predict(part)
     return labels
-
-
-def _spectral(affinity: Floats, n_groups: int, seed: int) -> Labels:
-    """The groups of a connected graph: k-means of the leading eigenvectors of its random walk.
-
-    As good a start as that of scikit-learn (benchmarks/group_starts.py), whose import would take half a second of every run.
-    """
-    from scipy.cluster.vq import kmeans2
-
-    np.fill_diagonal(affinity, 0.0)
-    roots, n = np.sqrt(affinity.sum(axis=0)), len(affinity)
-    vectors = linalg.eigh(affinity / np.outer(roots, roots), subset_by_index=(n - n_groups, n - 1))[1] / roots[:, None]
-    rng, least, best = np.random.default_rng(seed), np.inf, np.zeros(n, dtype=np.int64)
-    for _ in range(CLUSTERINGS):
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="One of the clusters is empty")  # the groups may be fewer
-            centres, labels = kmeans2(vectors, n_groups, iter=ITERATIONS, minit="++", rng=rng)
-        if (apart := float(np.sum((vectors - centres[labels]) ** 2))) < least:
-            least, best = apart, labels.astype(np.int64)
-    return best
 
 
 def move_gains(

@@ -18,7 +18,6 @@ from mixbin.data.tasks import TaskData, Tasks
 from mixbin.datasets import GroupLassoData, make_group_lasso
 from mixbin.errors import InvalidInput
 from mixbin.problems import GroupLassoStructure
-from mixbin.problems.group_lasso.agreement import adjusted_rand
 from mixbin.problems.group_lasso.structure import lam_at_bound
 from mixbin.reporting.record import Line, Record
 from mixbin.reporting.runs import Column, reading_facts, shown
@@ -338,8 +337,10 @@ def _adjusted_rand(labels: NDArray[np.intp] | None, chosen: list[tuple[int, ...]
     """1 for the true structure, about 0 for a random one; a feature without a group is alone."""
     if labels is None:
         return None
+    from sklearn.metrics import adjusted_rand_score
+
     named = [str(groups) if groups else f"alone {i}" for i, groups in enumerate(chosen)]
-    return adjusted_rand(labels, named)
+    return float(adjusted_rand_score(labels, named))
 
 
 def _structure(features: Sequence[str], theta: NDArray[Any]) -> str:
