@@ -14,7 +14,7 @@ from mixbin._validate import Floats
 from mixbin.data.one_blas_thread import in_threads, on_one_blas_thread
 from mixbin.problem import FALL, Indices
 from mixbin.problems.distillation.descent import ROWS_IN_BLOCK, lowest
-from mixbin.problems.distillation.exchange import ExchangeTerms, pair_changes, pair_work, single_changes
+from mixbin.problems.distillation.exchange import pair_changes, pair_work, single_changes
 from mixbin.problems.distillation.model_descent import descend_by_model
 from mixbin.problems.distillation.scan import (
     BLOCK_ROWS,
@@ -168,19 +168,13 @@ class Rounds(Scan):
             return [self._changes(i, j) for i, j in parts]
         place = np.empty(self.rows.n_rows, dtype=np.intp)
         place[on] = np.arange(on.size)
-        d, e = len(self.at.P) - 1, self.at.coef.shape[1]
-        P_a = self.at.terms(self._take(off), work=self._work).P_a
-        self._work.add(
-            2 * off.size * (d + 1) ** 2 + 2 * off.size * on.size * d + sum(pair_work(i.size * j.size, e) for i, j in parts)
-        )
-        thin = np.vstack([P_a, P_a @ self.at.H @ self.at.P])
-        images = thin[:, :d] @ self._take(on)[:, :d].T + thin[:, d:]
+        images, e = self._between(off, on), self.at.coef.shape[1]
+        self._work.add(sum(pair_work(i.size * j.size, e) for i, j in parts))
         changes, first = [], 0
         for i, j in parts:
             some = slice(first, first + i.size), slice(off.size + first, off.size + first + i.size)
             between, bend_between = (images[it].take(place[j], axis=1) for it in some)
-            ends = ExchangeTerms(*(x[i][:, None] for x in self.ends)), ExchangeTerms(*(x[j] for x in self.ends))
-            changes.append(pair_changes(*ends, between, bend_between, self.weight)[0])
+            changes.append(pair_changes(*self._pair_ends(i, j), between, bend_between, self.weight)[0])
             first += i.size
         return changes
 

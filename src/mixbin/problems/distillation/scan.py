@@ -213,16 +213,22 @@ class Scan:
 
     @on_one_blas_thread  # as in ``descend``
     def _changes(self, off: Indices, on: Indices) -> Floats:
-        """The change of J for every pair of these rows. Only those to take out are multiplied by P: they are usually fewer."""
-        d, e = len(self.at.P) - 1, self.at.coef.shape[1]
+        """The change of J for every pair of these rows."""
+        images = self._between(off, on)
+        self._work.add(pair_work(off.size * on.size, self.at.coef.shape[1]))
+        return pair_changes(*self._pair_ends(off, on), images[: off.size], images[off.size :], self.weight)[0]
+
+    def _between(self, off: Indices, on: Indices) -> Floats:
+        """G, and below it B, for every pair. Only the rows to take out are multiplied by P: they are usually fewer."""
+        d = len(self.at.P) - 1
         P_a = self.at.terms(self._take(off), work=self._work).P_a
-        self._work.add(2 * off.size * (d + 1) ** 2 + 2 * off.size * on.size * d + pair_work(off.size * on.size, e))
+        self._work.add(2 * off.size * (d + 1) ** 2 + 2 * off.size * on.size * d)
         thin = np.vstack([P_a, P_a @ self.at.H @ self.at.P])
-        images = thin[:, :d] @ self._take(on)[:, :d].T + thin[:, d:]
-        ends = ExchangeTerms(*(x[off][:, None] for x in self.ends))
-        return pair_changes(
-            ends, ExchangeTerms(*(x[on] for x in self.ends)), images[: off.size], images[off.size :], self.weight
-        )[0]
+        return np.asarray(thin[:, :d] @ self._take(on)[:, :d].T + thin[:, d:])
+
+    def _pair_ends(self, off: Indices, on: Indices) -> tuple[ExchangeTerms, ExchangeTerms]:
+        """The terms of these rows, which broadcast to pairs."""
+        return ExchangeTerms(*(x[off][:, None] for x in self.ends)), ExchangeTerms(*(x[on] for x in self.ends))
 
     def _sorted(self, kind: NDArray[np.bool_], sign: float) -> Indices:
         """The rows where ``kind`` is True, sorted by the first-order change of J, the most promising first."""
